@@ -1,0 +1,85 @@
+"""Machine reasons: the CamelCase words of trails, conditions and events.
+
+One enum, so that a word means one thing wherever it appears and the documentation can list them all.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """Why something is as it is. Documented, one by one, in docs/reference/reasons.md."""
+
+    # Where the demand comes from
+    OVERRIDE = "Override"
+    CALENDAR = "Calendar"
+    WINDOW = "Window"
+    PROFILE = "Profile"
+    BASE = "Base"
+    # How replicas follow
+    CAPACITY = "Capacity"
+    TOTAL_STATED = "TotalStated"
+    RESERVE = "Reserve"
+    QUIET_RESERVE = "QuietReserve"
+    WITHIN_BOUNDS = "WithinBounds"
+    MAX_REPLICAS = "MaxReplicas"
+    MIN_REPLICAS = "MinReplicas"
+    # How the schedule acts
+    READY_BEFORE_RAMP = "ReadyBeforeRamp"
+    AT_LEVEL = "AtLevel"
+    FALLING = "Falling"
+    RAMP_HELD = "RampHeld"
+    FEEDBACK_OFF = "FeedbackOff"
+    FEEDBACK_RAISES = "FeedbackRaises"
+    SUSPENDED = "Suspended"
+    # Plan and target
+    RESOLVED = "Resolved"
+    INVALID = "Invalid"
+    CALENDAR_EXPIRED = "CalendarExpired"
+    WARNINGS = "Warnings"
+    TARGET_FOUND = "TargetFound"
+    TARGET_NOT_FOUND = "TargetNotFound"
+    TARGET_CLAIMED = "TargetClaimed"
+    TARGET_NOT_SCALABLE = "TargetNotScalable"
+    OWNED_BY_SCALED_OBJECT = "OwnedByScaledObject"
+    NAME_TAKEN = "NameTaken"
+    APPLY_REFUSED = "ApplyRefused"
+    # Ready, Reconciling, Stalled
+    AS_PLANNED = "AsPlanned"
+    BELOW_REQUIRED = "BelowRequired"
+    STARTING = "Starting"
+    ROLLING_UPDATE = "RollingUpdate"
+    GENERATION_NOT_APPLIED = "GenerationNotApplied"
+    # Ramps
+    NO_RAMP_DUE = "NoRampDue"
+    RAMP_READY = "RampReady"
+    RAMP_AT_RISK = "RampAtRisk"
+    RAMP_MISSED = "RampMissed"
+    LEAD_TOO_SHORT = "LeadTooShort"
+    # What holds a replica up
+    UNSCHEDULABLE = "Unschedulable"
+    IMAGE_PULL = "ImagePull"
+    ENGINE_CRASH = "EngineCrash"
+    QUOTA_REFUSED = "QuotaRefused"
+    VOLUME_NOT_SHAREABLE = "VolumeNotShareable"
+    # Reserve and GPUs
+    RESERVE_READY = "ReserveReady"
+    RESERVE_MISSING = "ReserveMissing"
+    NODE_CONCENTRATION = "NodeConcentration"
+    GPUS_SUFFICIENT = "GPUsSufficient"
+    GPUS_MISSING = "GPUsMissing"
+    NODES_ELASTIC = "NodesElastic"
+    GPUS_UNKNOWN = "GPUsUnknown"
+    # Who writes replicas
+    SOLE_WRITER = "SoleWriter"
+    SECOND_WRITER = "SecondWriter"
+    SCALED_BY_HPA = "ScaledByHPA"
+    FLOOR_HELD = "FloorHeld"
+    # Drain
+    DRAIN_FITS = "DrainFits"
+    DRAIN_TOO_SHORT = "DrainTooShort"
+    DRAIN_UNKNOWN = "DrainUnknown"
+    # Template
+    UP_TO_DATE = "UpToDate"
+    TEMPLATE_HELD = "TemplateHeld"
