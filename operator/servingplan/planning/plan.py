@@ -115,9 +115,12 @@ class PoolCapacity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capacity:
-    """Goodput of one replica by pool size, ascending; one point where it does not depend on the size."""
+    """Goodput of one replica by pool size, ascending; one point where it does not depend on the size.
 
-    points: Sequence[PoolCapacity]
+    A tuple, because a capacity is a key of the sizing cache.
+    """
+
+    points: tuple[PoolCapacity, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +146,7 @@ class Lead:
 
     @property
     def effective(self) -> timedelta:
-        """declared x (1 + margin), at most `maximum`."""
+        """Declared x (1 + margin), at most `maximum`."""
         return min(scale_duration(self.declared, 1 + self.margin), self.maximum)
 
 

@@ -60,5 +60,4 @@ def exact(value: float | Decimal | str) -> Decimal:
 
 def format_rate(rate: Decimal) -> str:
     """A rate in requests/s without trailing zeros or exponents."""
-    text = format(rate.normalize(), "f")
-    return text
+    return format(rate.normalize(), "f")

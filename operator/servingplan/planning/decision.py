@@ -1,0 +1,278 @@
+"""The decision: how many replicas now, why, and when to ask again.
+
+In: plan, observation, history, now. Out: a `Decision` with an ordered trail. The operator, the command line and
+every benchmark call `decide`; nothing else decides. It is idempotent: the same four arguments give the same
+decision, and asking again before `next_change_at` changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from servingplan.planning.demand import Requirement, requirements
+from servingplan.planning.feedback import NO_FEEDBACK, Adjustment
+from servingplan.planning.observation import History, Observation, Ramp
+from servingplan.planning.plan import Plan
+from servingplan.planning.reasons import Reason
+from servingplan.planning.series import StepFunction
+from servingplan.planning.sizing import capacity_per_replica
+from servingplan.planning.stabilize import Limit, desired_replicas
+from servingplan.planning.timeline import Asked, Direction, Fold, Peak, converged_start, fold, peaks
+from servingplan.planning.units import format_duration, format_rate
+
+HPA_PERIOD = timedelta(seconds=30)
+"""In floor mode an autoscaler acts on its new minimum only at its next sync: rises go out that much earlier.
+Twice the HPA's default sync period of 15 s."""
+
+OUTLOOKS = (timedelta(hours=26), timedelta(days=8), timedelta(days=400))
+"""How far a decision looks ahead for the next change, in turn: a day and its lead, a week, every yearly cron."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One line of the trail."""
+
+    name: str
+    value: str
+    reason: Reason
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextChange:
+    """The next change of asked-for replicas: when it begins and at how many it comes to rest."""
+
+    time: datetime
+    replicas: int
+    because: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What should run now, and why.
+
+    desired: what to set. asked: what the schedule alone asks for, lead and scale-down rules applied (the floor).
+    required: what must be ready now. lead: the lead in effect. ramp: the rise in progress, if any. limit: set
+    where a bound changed what was wanted. because: the words for a change to `desired`. next_change_at: the
+    instant before which the same observation gives the same decision.
+    """
+
+    desired: int
+    asked: int
+    required: Requirement
+    adjustment: Adjustment
+    lead: timedelta
+    ramp: Ramp | None
+    limit: Limit | None
+    because: str
+    next_change: NextChange | None
+    next_change_at: datetime
+    suspended: bool
+    trail: Sequence[Step]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Outlook:
+    """The schedule around now: what is required, the peak within one lead, the fold from the present state."""
+
+    required: StepFunction[Requirement]
+    peak: StepFunction[Peak]
+    changes: Sequence[Asked]
+    end: datetime
+
+
+def decide(plan: Plan, observation: Observation, history: History, now: datetime) -> Decision:
+    """The replicas that should run at `now` (aware), with the trail that explains them.
+
+    observation.current None means that the target does not exist yet: it is created at the peak.
+    """
+    lead = lead_in_effect(plan, history, now)
+    outlook = _look_ahead(plan, observation, history, lead, now)
+    required, peak, asked = outlook.required.at(now), outlook.peak.at(now), outlook.changes[0]
+    adjustment = NO_FEEDBACK
+    desired = desired_replicas(
+        asked=asked.replicas,
+        due=peak.replicas,
+        adjustment=adjustment,
+        bounds=plan.bounds,
+        ceiling=observation.maximum,
+    )
+    ramp = _ramp(outlook.required, history, lead, now)
+    limit = _limit(outlook.required.at(peak.since), desired, observation)
+    return Decision(
+        desired=desired,
+        asked=asked.replicas,
+        required=required,
+        adjustment=adjustment,
+        lead=lead,
+        ramp=ramp,
+        limit=limit,
+        because=asked.because,
+        next_change=_next_change(outlook),
+        next_change_at=_next_change_at(plan, outlook, ramp, now),
+        suspended=plan.suspend,
+        trail=(
+            _demand_step(required),
+            _need_step(plan, required),
+            _reserve_step(plan, required),
+            _required_step(plan, required),
+            _peak_step(peak, required, lead),
+            _asked_step(plan, asked, peak),
+            Step(name="extra", value=str(adjustment.extra), reason=adjustment.reason, message=adjustment.message),
+            _desired_step(plan, limit, desired),
+        ),
+    )
+
+
+def lead_in_effect(plan: Plan, history: History, now: datetime) -> timedelta:
+    """The plan's lead, or the longer one that the ramp in progress was started with.
+
+    So a lead that shrinks while replicas are starting lowers nothing that was started.
+    """
+    lead = plan.lead.effective
+    if plan.target_ref is not None and plan.target_ref.is_floor:
+        lead += HPA_PERIOD
+    ramp = history.ramp
+    if ramp is None:
+        return lead
+    held = ramp.start - ramp.start_by
+    return max(lead, held) if ramp.start_by <= now < ramp.start + held else lead
+
+
+def _look_ahead(plan: Plan, observation: Observation, history: History, lead: timedelta, now: datetime) -> _Outlook:
+    """The shortest outlook that shows the next change of asked-for replicas, at most the longest."""
+    for length in OUTLOOKS:
+        end = now + length
+        start = converged_start(now, plan.scale_down, plan.bounds.maximum)
+        required = requirements(plan, start, end + lead)
+        peak = peaks(required, lead, now, end)
+        state = _state(observation, history, peak.at(now), now)
+        changes = fold(state, peak, required, plan.scale_down)
+        if len(changes) > 1:
+            break
+    return _Outlook(required=required, peak=peak, changes=changes, end=end)
+
+
+def _state(observation: Observation, history: History, peak: Peak, now: datetime) -> Fold:
+    """Where the fold stands: current replicas and the last fall."""
+    if observation.current is None:
+        return Fold(replicas=peak.replicas)
+    last = history.last_scale
+    # A scale that lies in the future means that the clock went back: the fall starts anew rather than wait.
+    fell = last is not None and last.after < last.before and last.time <= now
+    return Fold(replicas=observation.current, last_fall=last.time if last is not None and fell else None)
+
+
+def _ramp(required: StepFunction[Requirement], history: History, lead: timedelta, now: datetime) -> Ramp | None:
+    """The nearest rise within one lead: so many must be ready when it starts."""
+    now_required = required.at(now).replicas
+    for i in required.within(now, now + lead):
+        start, needed = required.times[i], required.values[i].replicas
+        if start > now and needed > now_required:
+            begun = history.ramp if history.ramp is not None and history.ramp.start == start else None
+            start_by = begun.start_by if begun is not None else start - lead
+            return Ramp(start=start, needed=needed, start_by=min(start_by, start - lead))
+    return None
+
+
+def _limit(peak: Requirement, desired: int, observation: Observation) -> Limit | None:
+    """What a bound changed: the plan's own bounds at the peak, or an autoscaler's maximum."""
+    if peak.unbounded != peak.replicas:
+        return Limit(wanted=peak.unbounded, given=desired)
+    if observation.maximum is not None and peak.replicas > observation.maximum:
+        return Limit(wanted=peak.replicas, given=desired)
+    return None
+
+
+def _next_change(outlook: _Outlook) -> NextChange | None:
+    if len(outlook.changes) < 2:
+        return None
+    change = outlook.changes[1]
+    return NextChange(time=change.time, replicas=change.level, because=change.because)
+
+
+def _next_change_at(plan: Plan, outlook: _Outlook, ramp: Ramp | None, now: datetime) -> datetime:
+    """The first instant after now at which any part of the decision differs."""
+    instants = [outlook.end, *(change.time for change in outlook.changes[1:2])]
+    changes = (outlook.required.next_change(now), outlook.peak.next_change(now))
+    instants += [change for change in changes if change is not None]
+    if ramp is not None:
+        instants += [at_risk_from(plan, ramp), ramp.start]
+    return min(instant for instant in instants if instant > now)
+
+
+def at_risk_from(plan: Plan, ramp: Ramp) -> datetime:
+    """When a ramp whose replicas are not all verified is at risk: the declared lead is spent, the margin is left."""
+    return ramp.start_by + min(plan.lead.declared, ramp.start - ramp.start_by)
+
+
+def _demand_step(required: Requirement) -> Step:
+    if required.rate is None:
+        value = f"{required.replicas} replicas"
+        message = f"{required.source} states the total"
+    else:
+        value = f"{format_rate(required.rate)}/s"
+        message = f"{required.source} asks for {value}"
+    return Step(name="demand", value=value, reason=required.source.reason, message=message)
+
+
+def _need_step(plan: Plan, required: Requirement) -> Step:
+    if required.rate is None:
+        message = "the stated total less the reserve"
+        return Step(name="need", value=str(required.need), reason=Reason.TOTAL_STATED, message=message)
+    per_replica = float(capacity_per_replica(plan.capacity, max(1, required.need)))
+    message = (
+        f"{format_rate(required.rate)}/s at {per_replica:g}/s a replica: {required.need} "
+        f"replica{'' if required.need == 1 else 's'}"
+    )
+    return Step(name="need", value=str(required.need), reason=Reason.CAPACITY, message=message)
+
+
+def _reserve_step(plan: Plan, required: Requirement) -> Step:
+    quiet = required.rate is not None and required.reserve != plan.reserve.replicas
+    message = "in quiet hours" if quiet else "for a lost node or a rolling update"
+    reason = Reason.QUIET_RESERVE if quiet else Reason.RESERVE
+    return Step(name="reserve", value=str(required.reserve), reason=reason, message=message)
+
+
+def _required_step(plan: Plan, required: Requirement) -> Step:
+    if required.unbounded > required.replicas:
+        reason, message = Reason.MAX_REPLICAS, f"bounds.maxReplicas limits {required.unbounded}"
+    elif required.unbounded < required.replicas:
+        reason, message = Reason.MIN_REPLICAS, f"bounds.minReplicas raises {required.unbounded}"
+    else:
+        reason, message = Reason.WITHIN_BOUNDS, f"within {plan.bounds.minimum} to {plan.bounds.maximum}"
+    return Step(name="required", value=str(required.replicas), reason=reason, message=message)
+
+
+def _peak_step(peak: Peak, required: Requirement, lead: timedelta) -> Step:
+    if peak.replicas > required.replicas:
+        message = f"{peak.source} needs {peak.replicas} within the lead of {format_duration(lead)}"
+        return Step(name="peak", value=str(peak.replicas), reason=Reason.READY_BEFORE_RAMP, message=message)
+    message = f"nothing higher within the lead of {format_duration(lead)}"
+    return Step(name="peak", value=str(peak.replicas), reason=Reason.AT_LEVEL, message=message)
+
+
+def _asked_step(plan: Plan, asked: Asked, peak: Peak) -> Step:
+    if asked.replicas > peak.replicas:
+        rules = plan.scale_down
+        message = f"falling to {peak.replicas} by {rules.step} every {format_duration(rules.every)}"
+        reason = Reason.FALLING
+    elif asked.direction is Direction.RISE:
+        reason, message = Reason.READY_BEFORE_RAMP, asked.because
+    else:
+        reason, message = Reason.AT_LEVEL, f"as {peak.source} asks"
+    return Step(name="asked", value=str(asked.replicas), reason=reason, message=message)
+
+
+def _desired_step(plan: Plan, limit: Limit | None, desired: int) -> Step:
+    if plan.suspend:
+        message = f"suspended: {desired} would be set, nothing is written"
+        return Step(name="desired", value=str(desired), reason=Reason.SUSPENDED, message=message)
+    if limit is not None:
+        reason = Reason.MAX_REPLICAS if limit.wanted > limit.given else Reason.MIN_REPLICAS
+        message = f"{limit.wanted} wanted, {limit.given} within the bounds"
+        return Step(name="desired", value=str(desired), reason=reason, message=message)
+    return Step(name="desired", value=str(desired), reason=Reason.WITHIN_BOUNDS, message="max(asked, peak + extra)")

@@ -1,0 +1,146 @@
+"""Who writes replicas: whether a write of ours goes out, with or without force, and when to try again.
+
+In: the decision's desired replicas, what the target holds, who owns the field, and how the last contest stands.
+Out: a `Verdict`. A second writer never makes the operator lower anything; it raises to what is asked, backing off.
+All instants are on the plan's clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from servingplan.planning.observation import Scale
+
+BACKOFF = (
+    timedelta(0),
+    timedelta(seconds=10),
+    timedelta(minutes=1),
+    timedelta(minutes=5),
+    timedelta(minutes=15),
+)
+"""How long after the previous raise the next one goes out while somebody else writes replicas, the last one
+repeated: an hour of resets every 30 s costs at most 8 writes."""
+
+CONTEST_ENDS_AFTER = timedelta(minutes=15)
+"""Once nobody else has written for so long, the operator lowers again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldOwner:
+    """A manager that owns ``spec.replicas`` of the target, and when it last wrote it. `ours`: this installation."""
+
+    manager: str
+    time: datetime
+    ours: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contest:
+    """Another manager writes replicas: who, when its last write was seen, and our raises since it began."""
+
+    manager: str
+    since: datetime
+    last_write: datetime
+    raises: int = 0
+    last_raise: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What to do about replicas now.
+
+    write: the value to apply, None for no write. force: take the field from its other owners. contest: how the
+    contest stands after this verdict, None where the operator is the sole writer. again_at: when the verdict can
+    change by the clock alone.
+    """
+
+    write: int | None
+    force: bool
+    contest: Contest | None
+    again_at: datetime | None
+
+
+def judge(
+    *,
+    desired: int,
+    current: int,
+    owners: Sequence[FieldOwner],
+    last_scale: Scale | None,
+    contest: Contest | None,
+    now: datetime,
+) -> Verdict:
+    """Whether `desired` is to be written over `current`.
+
+    A second writer is a manager other than ours that wrote after our last change. The first takeover, when there
+    was no change of ours yet, is none: then the field is simply taken.
+    """
+    intruder = _second_writer(current, owners, last_scale)
+    standing = _standing_contest(intruder, contest, now)
+    if standing is None:
+        return _as_sole_writer(desired, current, owners)
+    return _against(standing, desired, current, owners, now)
+
+
+def _second_writer(current: int, owners: Sequence[FieldOwner], last_scale: Scale | None) -> FieldOwner | None:
+    """The other manager that wrote replicas after our last change; None where nobody did."""
+    others = [owner for owner in owners if not owner.ours]
+    if last_scale is None or not others:
+        return None
+    latest = max(others, key=lambda owner: (owner.time, owner.manager))
+    # Times on managed fields are whole seconds: a lost field tells a write in our own second from an older one.
+    took_it = current != last_scale.after and not any(owner.ours for owner in owners)
+    return latest if latest.time > last_scale.time or took_it else None
+
+
+def _standing_contest(intruder: FieldOwner | None, contest: Contest | None, now: datetime) -> Contest | None:
+    """The contest that stands now: a new one, the old one with a newer write, or none once it has been quiet."""
+    if intruder is not None and contest is None:
+        return Contest(manager=intruder.manager, since=now, last_write=intruder.time)
+    if contest is None:
+        return None
+    if intruder is not None and intruder.time > contest.last_write:
+        return Contest(
+            manager=intruder.manager,
+            since=contest.since,
+            last_write=intruder.time,
+            raises=contest.raises,
+            last_raise=contest.last_raise,
+        )
+    return contest if now < _ends_at(contest) else None
+
+
+def _ends_at(contest: Contest) -> datetime:
+    """When a contest ends if nobody else writes again."""
+    return max(contest.since, contest.last_write, contest.last_raise or contest.since) + CONTEST_ENDS_AFTER
+
+
+def _as_sole_writer(desired: int, current: int, owners: Sequence[FieldOwner]) -> Verdict:
+    owned = any(owner.ours for owner in owners)
+    if desired == current and owned:
+        return Verdict(write=None, force=False, contest=None, again_at=None)
+    # Other owners that are left here wrote before us, or have been quiet: they lose the field.
+    force = any(not owner.ours for owner in owners) and desired != current
+    return Verdict(write=desired, force=force, contest=None, again_at=None)
+
+
+def _against(contest: Contest, desired: int, current: int, owners: Sequence[FieldOwner], now: datetime) -> Verdict:
+    """While somebody else writes: raise when below, with backoff; otherwise only co-own the value that is there.
+
+    Without co-owning it, replicas would fall to 1 when the other manager drops the field.
+    """
+    if current >= desired:
+        owned = any(owner.ours for owner in owners)
+        return Verdict(write=None if owned else current, force=False, contest=contest, again_at=_ends_at(contest))
+    due = (contest.last_raise or contest.since) + BACKOFF[min(contest.raises, len(BACKOFF) - 1)]
+    if now < due:
+        return Verdict(write=None, force=False, contest=contest, again_at=due)
+    raised = Contest(
+        manager=contest.manager,
+        since=contest.since,
+        last_write=contest.last_write,
+        raises=contest.raises + 1,
+        last_raise=now,
+    )
+    return Verdict(write=desired, force=True, contest=raised, again_at=_ends_at(raised))
