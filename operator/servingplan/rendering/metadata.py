@@ -1,0 +1,140 @@
+"""Names, labels, annotations and owners: how an object says which plan it belongs to.
+
+In: a plan and its owner. Out: the ``metadata`` of every rendered object, and the words that the rest of the
+package looks for on live ones. Must not know what the objects are for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+from servingplan.planning.plan import Plan
+from servingplan.planning.target import DeletionPolicy
+
+Manifest = dict[str, Any]
+"""A Kubernetes object, or a part of one, as JSON."""
+
+PLAN_LABEL = "servingplan.dev/plan"
+"""The plan's name, on everything rendered for it; the whole selector of the ReplicaSets."""
+
+SERVING_LABEL = "servingplan.dev/serving"
+"""``"true"`` on a pod that takes requests. Only the Service selects it: a pod that loses it drains, and still
+belongs to its ReplicaSet."""
+
+INSTALLATION_LABEL = "servingplan.dev/installation"
+"""Which installation of the operator rendered the object."""
+
+CONFIG_LABEL = "servingplan.dev/config"
+"""``"true"`` on a ConfigMap whose changes act within seconds."""
+
+ADOPT_ANNOTATION = "servingplan.dev/adopt-by"
+"""On an object that somebody else made: the plan that may take it over."""
+
+ENGINE_ANNOTATION = "servingplan.dev/engine"
+"""Hash of ``spec.engine``: tells an edit by the user from an operator that renders differently."""
+
+RENDERED_ANNOTATION = "servingplan.dev/rendered"
+"""Hash of the rendered object: what was taken out of it is a difference too, which containment cannot see."""
+
+DEFAULT_INSTALLATION = "default"
+"""The name of an installation that was given none."""
+
+_MANAGER = "servingplan"
+_HASH_DIGITS = 16
+"""64 bits: two of a user's engines never meet by chance, and the hash still fits a path and a table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """The object that the garbage collector follows: the ServingPlan."""
+
+    uid: str
+    api_version: str
+    kind: str
+    name: str
+
+
+def field_manager(installation: str = DEFAULT_INSTALLATION) -> str:
+    """The server-side apply manager; two installations must see each other, so each has its own."""
+    return _MANAGER if installation == DEFAULT_INSTALLATION else f"{_MANAGER}-{installation}"
+
+
+def stable_hash(value: Any) -> str:
+    """16 hex digits of the SHA-256 of a value: equal for equal content, whatever order its mappings have."""
+    text = json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:_HASH_DIGITS]
+
+
+def selector(plan_name: str) -> dict[str, str]:
+    """What a ReplicaSet and the disruption budget select: every pod of the plan, draining ones too."""
+    return {PLAN_LABEL: plan_name}
+
+
+def serving_selector(plan_name: str) -> dict[str, str]:
+    """What the Service selects: the pods of the plan that take requests."""
+    return {PLAN_LABEL: plan_name, SERVING_LABEL: "true"}
+
+
+def recommended_labels(plan_name: str) -> dict[str, str]:
+    """The labels that Kubernetes' own tools and dashboards group by."""
+    return {
+        "app.kubernetes.io/component": "engine",
+        "app.kubernetes.io/instance": plan_name,
+        "app.kubernetes.io/managed-by": _MANAGER,
+        "app.kubernetes.io/name": "vllm",
+    }
+
+
+def object_metadata(plan: Plan, owner: Owner | None, installation: str) -> Manifest:
+    """The metadata of an object named like the plan.
+
+    Without an owner (offline there is no UID), and where a deleted plan retains its engine, the labels alone
+    tell where the object belongs.
+    """
+    metadata: Manifest = {
+        "name": plan.name,
+        "namespace": plan.namespace,
+        "labels": recommended_labels(plan.name) | {INSTALLATION_LABEL: installation} | selector(plan.name),
+    }
+    if owner is not None and not _retained(plan):
+        metadata["ownerReferences"] = [_owner_reference(owner)]
+    return metadata
+
+
+def sealed(manifest: Manifest) -> Manifest:
+    """The object with the hash of itself, so that any change of the rendering shows on the live object."""
+    metadata = manifest["metadata"]
+    annotations = metadata.get("annotations", {}) | {RENDERED_ANNOTATION: stable_hash(manifest)}
+    return manifest | {"metadata": metadata | {"annotations": annotations}}
+
+
+def _retained(plan: Plan) -> bool:
+    return plan.engine is not None and plan.engine.deletion_policy is DeletionPolicy.RETAIN
+
+
+def _owner_reference(owner: Owner) -> Manifest:
+    return {
+        "apiVersion": owner.api_version,
+        "kind": owner.kind,
+        "name": owner.name,
+        "uid": owner.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def _plain(value: Any) -> Any:
+    """JSON of any value of the plan: dataclasses by field, what JSON does not know by its text."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return str(value)
