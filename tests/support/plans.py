@@ -24,7 +24,7 @@ from servingplan.planning.plan import (
     Window,
     Workload,
 )
-from servingplan.planning.target import DeletionPolicy, Engine, Parallelism, StartupCheck
+from servingplan.planning.target import DeletionPolicy, Engine, Parallelism, SecretKey, StartupCheck, Volume
 
 WORKING_DAYS = frozenset(range(5))
 """Monday to Friday, as `Window.days` counts."""
@@ -61,12 +61,56 @@ def an_engine(**changes: Any) -> Engine:
     return replace(engine, **changes)
 
 
+def a_full_engine(**changes: Any) -> Engine:
+    """An engine that states everything that an engine can state."""
+    engine = an_engine(
+        image="registry.local/vllm/vllm-openai@sha256:" + "0123456789abcdef" * 4,
+        parallelism=Parallelism(tensor=2, pipeline=2, data=2, expert=True),
+        gpu_memory_utilization=Decimal("0.90"),
+        max_model_len=16384,
+        max_num_seqs=128,
+        max_num_batched_tokens=8192,
+        quantization="fp8",
+        kv_cache_dtype="fp8_e4m3",
+        dtype="bfloat16",
+        prefix_caching=False,
+        extra_args=("--enable-auto-tool-choice", "--tool-call-parser=hermes"),
+        resources={"requests": {"cpu": "4", "memory": "32Gi"}, "limits": {"memory": "48Gi"}},
+        port=8080,
+        api_key=SecretKey(name="vllm-key", key="token"),
+        model_volume=Volume(claim_name="models", read_only=True),
+        cache_volume=Volume(claim_name="vllm-cache", read_only=False),
+        start_timeout=timedelta(minutes=20),
+        drain_timeout=timedelta(minutes=10),
+        deletion_policy=DeletionPolicy.RETAIN,
+        pod_template={
+            "metadata": {"annotations": {"example.org/team": "support"}, "labels": {"team": "support"}},
+            "spec": {
+                "containers": [
+                    {
+                        "name": "engine",
+                        "env": [{"name": "HF_HUB_OFFLINE", "value": "1"}],
+                        "securityContext": {"runAsUser": 1000},
+                        "volumeMounts": [{"name": "adapters", "mountPath": "/adapters"}],
+                    },
+                    {"name": "log-shipper", "image": "registry.local/shipper:1", "args": ["--quiet"]},
+                ],
+                "nodeSelector": {"example.org/gpu": "l40s"},
+                "tolerations": [{"key": "example.org/gpu", "operator": "Equal", "value": "reserved"}],
+                "volumes": [
+                    {"name": "adapters", "persistentVolumeClaim": {"claimName": "adapters"}},
+                    {"name": "shared-memory", "emptyDir": {"sizeLimit": "64Gi"}},
+                ],
+            },
+        },
+    )
+    return replace(engine, **changes)
+
+
 def a_workload(**changes: Any) -> Workload:
     """The worked example's requests and objectives."""
     workload = Workload(
-        tokens=TokenLengths(
-            input=(("p50", 600), ("p95", 2400)), output=(("p50", 180), ("p95", 600), ("p99", 900))
-        ),
+        tokens=TokenLengths(input=(("p50", 600), ("p95", 2400)), output=(("p50", 180), ("p95", 600), ("p99", 900))),
         objectives=Objectives(
             ttft=Objective(percentile="p95", limit=timedelta(milliseconds=1500)),
             tpot=Objective(percentile="p95", limit=timedelta(milliseconds=60)),

@@ -13,10 +13,12 @@ from servingplan.planning.plan import Plan, Reserve
 from servingplan.planning.target import Engine
 from servingplan.rendering import engine as vllm
 from servingplan.rendering import probes, volumes
+from servingplan.rendering.comparison import template_hash
 from servingplan.rendering.merge import merged
 from servingplan.rendering.metadata import (
     DEFAULT_INSTALLATION,
     ENGINE_ANNOTATION,
+    TEMPLATE_ANNOTATION,
     Manifest,
     Owner,
     object_metadata,
@@ -44,22 +46,20 @@ def deployment(
     Raises ValueError where the plan has no engine.
     """
     engine = owned_engine(plan)
-    metadata = object_metadata(plan, owner, installation)
-    result = sealed(
-        {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": metadata | {"annotations": {ENGINE_ANNOTATION: vllm.engine_hash(engine)}},
-            "spec": {
-                "progressDeadlineSeconds": math.ceil((engine.start_timeout + PROGRESS_MARGIN).total_seconds()),
-                "revisionHistoryLimit": _REVISIONS_KEPT,
-                "selector": {"matchLabels": selector(plan.name)},
-                "strategy": strategy(plan.reserve),
-                "template": pod_template(plan.name, engine),
-            },
-        }
-    )
-    return result if replicas is None else result | {"spec": result["spec"] | {"replicas": replicas}}
+    spec: Manifest = {
+        "progressDeadlineSeconds": math.ceil((engine.start_timeout + PROGRESS_MARGIN).total_seconds()),
+        "revisionHistoryLimit": _REVISIONS_KEPT,
+        "selector": {"matchLabels": selector(plan.name)},
+        "strategy": strategy(plan.reserve),
+        "template": pod_template(plan.name, engine),
+    }
+    annotations = {
+        ENGINE_ANNOTATION: vllm.engine_hash(engine),
+        TEMPLATE_ANNOTATION: template_hash({"spec": spec}),
+    }
+    metadata = object_metadata(plan, owner, installation) | {"annotations": annotations}
+    result = sealed({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
+    return result if replicas is None else result | {"spec": spec | {"replicas": replicas}}
 
 
 def owned_engine(plan: Plan) -> Engine:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from fractions import Fraction
+from itertools import pairwise
 
 from servingplan.planning.plan import Plan
 from servingplan.planning.units import scale_duration
@@ -95,8 +96,7 @@ def _generation_limit(extra_args: Sequence[str]) -> int | None:
 
 def _overrides(extra_args: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Dotted key (empty for the whole JSON) and value of every override of the generation config."""
-    following = [*extra_args[1:], ""]
-    for argument, after in zip(extra_args, following, strict=True):
+    for argument, after in pairwise((*extra_args, "")):
         name, equals, value = argument.partition("=")
         flag, _, key = name.partition(".")
         flag = flag.replace("_", "-")

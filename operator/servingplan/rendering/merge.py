@@ -30,6 +30,9 @@ LIST_KEYS: Mapping[str, tuple[str, ...]] = {
 _KEY_DEFAULTS = {"protocol": "TCP"}
 """What the server fills in where a naming field is left out."""
 
+_ONE_SOURCE = frozenset({"env", "volumes"})
+"""Lists whose items hold, beside the name, exactly one of several fields."""
+
 Key = tuple[Any, ...]
 
 
@@ -64,5 +67,12 @@ def _merged_value(field: str, below: Any, above: Any) -> Any:
 def _merged_list(field: str, below: Sequence[Any], above: Sequence[Any]) -> list[Any]:
     old, new = by_key(field, below), by_key(field, above)
     if old is None or new is None:
-        return list(above)
-    return [merged(old[key], new[key]) if key in old and key in new else (old | new)[key] for key in old | new]
+        return [merged({}, item) if isinstance(item, Mapping) else item for item in above]
+    return [_merged_item(field, old.get(key, {}), new.get(key, {})) for key in old | new]
+
+
+def _merged_item(field: str, below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """An item that names another source takes the place of ours: two sources at once are refused."""
+    if field in _ONE_SOURCE and above and set(above) != set(below):
+        return merged({}, above)
+    return merged(below, above)

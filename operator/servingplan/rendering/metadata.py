@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
+from decimal import Decimal
 from typing import Any
 
 from servingplan.planning.plan import Plan
@@ -36,6 +37,9 @@ ADOPT_ANNOTATION = "servingplan.dev/adopt-by"
 
 ENGINE_ANNOTATION = "servingplan.dev/engine"
 """Hash of ``spec.engine``: tells an edit by the user from an operator that renders differently."""
+
+TEMPLATE_ANNOTATION = "servingplan.dev/template"
+"""Hash of the pod template as we applied it: tells what others changed from what a new operator renders."""
 
 RENDERED_ANNOTATION = "servingplan.dev/rendered"
 """Hash of the rendered object: what was taken out of it is a difference too, which containment cannot see."""
@@ -108,7 +112,9 @@ def object_metadata(plan: Plan, owner: Owner | None, installation: str) -> Manif
 def sealed(manifest: Manifest) -> Manifest:
     """The object with the hash of itself, so that any change of the rendering shows on the live object."""
     metadata = manifest["metadata"]
-    annotations = metadata.get("annotations", {}) | {RENDERED_ANNOTATION: stable_hash(manifest)}
+    annotations = {k: v for k, v in metadata.get("annotations", {}).items() if k != RENDERED_ANNOTATION}
+    unsealed = manifest | {"metadata": metadata | {"annotations": annotations}}
+    annotations = annotations | {RENDERED_ANNOTATION: stable_hash(unsealed)}
     return manifest | {"metadata": metadata | {"annotations": annotations}}
 
 
@@ -137,4 +143,5 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
-    return str(value)
+    # 0.9 and 0.90 are one number, however it was written.
+    return format(value.normalize(), "f") if isinstance(value, Decimal) else str(value)
