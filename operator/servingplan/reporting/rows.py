@@ -1,0 +1,77 @@
+"""The cells of what people read: the same words and figures in the terminal and on the page.
+
+In: outlooks. Out: tuples of text. Knows no layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from servingplan.planning.units import format_duration, format_rate
+from servingplan.reporting.hours import GpuHours
+from servingplan.reporting.local import DASH, clock_time, dates_in_words
+from servingplan.reporting.outlook import LevelShare, Outlook, Usual, levels, moves, usual
+
+LevelRow = tuple[str, str, str, str, str, str]
+MoveRow = tuple[str, str, str, str]
+HourRow = tuple[str, str, str, str]
+
+
+def level_rows(outlook: Outlook) -> tuple[LevelRow, ...]:
+    """Who asks, demand, need, reserve, replicas, hours."""
+    return tuple(_level_row(share) for share in levels(outlook))
+
+
+def _level_row(share: LevelShare) -> LevelRow:
+    required = share.requirement
+    limited = f" (of {required.unbounded}: bounds)" if required.unbounded != required.replicas else ""
+    return (
+        str(required.source),
+        f"{format_rate(required.rate)}/s" if required.rate is not None else "stated",
+        str(required.need),
+        f"+ {required.reserve}",
+        f"= {required.replicas}{limited}",
+        f"{share.time.total_seconds() / 3600:,.4g}",
+    )
+
+
+def move_rows(outlook: Outlook) -> tuple[MoveRow, ...]:
+    """Local time, replicas, why, on which days."""
+    return usual_rows(usual(moves(outlook), outlook), outlook)
+
+
+def usual_rows(found: Sequence[Usual], outlook: Outlook) -> tuple[MoveRow, ...]:
+    """The same for moves that are given."""
+    return tuple(_move_row(group, outlook) for group in found)
+
+
+def _move_row(group: Usual, outlook: Outlook) -> MoveRow:
+    move, zone = group.first, outlook.plan.zone
+    when, why = clock_time(move.start, zone), move.because
+    if move.end > move.start:
+        when += f"{DASH}{clock_time(move.end, zone)}"
+    if move.ready_by is not None and move.ready_by > move.start:
+        why += f" at {clock_time(move.ready_by, zone)}"
+    return when, f"{move.before} → {move.after}", why, dates_in_words(group.dates)
+
+
+def hour_rows(outlook: Outlook) -> tuple[HourRow, ...]:
+    """Name, GPU-hours of the outlook, of a nominal month, and what they are."""
+    hours, month, lead = outlook.hours, outlook.month, format_duration(outlook.course.lead)
+    gpus = hours.gpus_per_replica
+    return (
+        ("required", *_both(hours.required, month.required), f"at {gpus} GPU{'s' * (gpus > 1)} a replica"),
+        ("+ lead", *_both(hours.leading, month.leading), f"asked for {lead} before it is required"),
+        ("+ trail", *_both(hours.trailing, month.trailing), "stepping down"),
+        ("= planned", *_both(hours.planned, month.planned), ""),
+        ("flat peak", *_both(hours.flat_peak, month.flat_peak), "the largest level round the clock"),
+        ("saved", _saved(hours), _saved(month), ""),
+    )
+
+
+def _both(hours: float, month: float) -> tuple[str, str]:
+    return f"{hours:,.1f}", f"{month:,.1f}"
+
+
+def _saved(hours: GpuHours) -> str:
+    return f"{hours.saved_percent:.1f} %"
