@@ -1,0 +1,78 @@
+"""What is valid but probably not meant: warnings of a plan, which keep nothing from acting.
+
+Place in the flow: last step of ``resolve``. In: a `Plan`. Out: warnings, in the order of the plan's fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from servingplan.errors import Problem
+from servingplan.planning.plan import CronWindow, Level, Plan, Rate, Total, Window
+from servingplan.planning.sizing import need
+from servingplan.planning.units import format_rate
+
+
+def implausible(plan: Plan) -> tuple[Problem, ...]:
+    """The warnings of a plan."""
+    return (*_without_reserve(plan), *_below_base(plan), *_beyond_maximum(plan))
+
+
+def _without_reserve(plan: Plan) -> Iterator[Problem]:
+    if plan.reserve.replicas == 0:
+        yield Problem(
+            path="spec.reserve.replicas",
+            reason="NoReserve",
+            message="is 0: a lost node or a rolling update leaves fewer replicas than the demand needs; state at "
+            "least 1, or accept that",
+        )
+
+
+def _windows(plan: Plan) -> tuple[Window | CronWindow, ...]:
+    return (*plan.windows, *plan.cron_windows)
+
+
+def _below_base(plan: Plan) -> Iterator[Problem]:
+    base = plan.base.requests_per_second
+    for window in _windows(plan):
+        if isinstance(window.level, Rate) and window.level.requests_per_second < base:
+            rate = format_rate(window.level.requests_per_second)
+            yield Problem(
+                path="spec.schedule.windows",
+                reason="WindowBelowBase",
+                message=f"window {window.name} has {rate} requests/s, below base's {format_rate(base)}: inside it the "
+                "window counts, not base; raise it if that is not meant",
+            )
+
+
+def _levels(plan: Plan) -> Iterator[tuple[str, str, Level]]:
+    yield "spec.schedule.base", "base", plan.base
+    for window in _windows(plan):
+        yield "spec.schedule.windows", f"window {window.name}", window.level
+    if plan.profile is not None:
+        largest = Rate(requests_per_second=max(plan.profile.rates))
+        yield "spec.schedule.profile", "the profile's largest entry", largest
+    for calendar in plan.calendars:
+        if isinstance(calendar.treat_as, Rate):
+            yield "spec.schedule.calendars", f"calendar {calendar.name}", calendar.treat_as
+    for override in plan.overrides:
+        yield "spec.schedule.overrides", f"override {override.name}", override.level
+
+
+def _beyond_maximum(plan: Plan) -> Iterator[Problem]:
+    maximum = plan.bounds.maximum
+    for path, what, level in _levels(plan):
+        wanted = _wanted(plan, level)
+        if wanted > maximum:
+            yield Problem(
+                path=path,
+                reason="BeyondMaximum",
+                message=f"{what} needs {wanted} replicas, reserve included, but bounds.maxReplicas is {maximum}: raise "
+                "the bound, or expect that it is not met",
+            )
+
+
+def _wanted(plan: Plan, level: Level) -> int:
+    if isinstance(level, Total):
+        return level.replicas
+    return need(level.requests_per_second, plan.capacity, plan.bounds.maximum).unbounded + plan.reserve.replicas

@@ -1,0 +1,212 @@
+"""From the wire to a `Plan`, or to everything that is wrong with it at once.
+
+Place in the flow: in, a ServingPlan as plain JSON and the ConfigMaps it refers to; out, validated values, after which
+nothing is optional that has a default. The operator and the command line both come through here. Has no clock.
+
+Two passes over the same converters: the first checks every part that is sound in form and collects all problems, the
+second, reached only without problems, builds the plan.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from servingplan.api import calendars, profiles, target, windows
+from servingplan.api.config_maps import ConfigSource, referenced_config_maps
+from servingplan.api.engine import EngineSpec, TargetRefSpec
+from servingplan.api.plausibility import implausible
+from servingplan.api.schedule import CalendarSpec, OverrideSpec, ProfileSpec, WindowSpec
+from servingplan.api.schema import plan_schema, walk
+from servingplan.api.v1alpha1 import (
+    CapacitySpec,
+    LeadTimeSpec,
+    ObjectiveSpec,
+    ObjectivesSpec,
+    QuantilesSpec,
+    ServingPlanSpec,
+    WorkloadSpec,
+)
+from servingplan.api.validation import as_kept, form_problems
+from servingplan.errors import InputError, InvalidPlan, Problem
+from servingplan.planning import plan as values
+from servingplan.planning.target import Engine, Target
+from servingplan.planning.units import exact, parse_duration, parse_percent
+
+__all__ = ["ConfigSource", "referenced_config_maps", "resolve"]
+
+LEAD_CAP = 3
+"""Default of leadTime.max, in declared leads: a lead beyond it is a fault to look at, not one to plan for."""
+
+DEFAULT_NAMESPACE = "default"
+"""Where kubectl puts an object that names no namespace."""
+
+
+def resolve(document: Mapping[str, Any], config: ConfigSource) -> values.Plan:
+    """The plan. Raises InvalidPlan with every problem, in the order of their paths.
+
+    document: a ServingPlan as plain JSON, with or without the API server's defaults. config: `data` of the ConfigMaps
+    in its namespace that `referenced_config_maps` names.
+    """
+    kept = as_kept(document)
+    problems = [*form_problems(kept)]
+    problems += _part_problems(kept, config, problems)
+    if problems:
+        raise InvalidPlan(*sorted(dict.fromkeys(problems), key=_by_path))
+    spec = ServingPlanSpec.model_validate_json(json.dumps(kept["spec"]))
+    plan = _plan(kept["metadata"], spec, config)
+    return replace(plan, warnings=(*plan.warnings, *implausible(plan)))
+
+
+def _by_path(problem: Problem) -> tuple[tuple[str | int, ...], ...]:
+    """Entry 10 after entry 9."""
+    parts = re.findall(r"\d+|[^\d.\[\]]+", problem.path)
+    return tuple((1, int(part)) if part.isdigit() else (0, part) for part in parts)
+
+
+# ---- first pass: every problem ----------------------------------------------------------------------------
+
+Check = Callable[[Any, str, ConfigSource], object]
+
+
+def _without_config(convert: Callable[[Any, str], object]) -> Check:
+    return lambda wire, path, _: convert(wire, path)
+
+
+PARTS: Mapping[str, tuple[TypeAdapter[Any], Check]] = {
+    "spec.engine": (TypeAdapter(EngineSpec), _without_config(target.engine)),
+    "spec.targetRef": (TypeAdapter(TargetRefSpec), _without_config(target.target_ref)),
+    "spec.schedule.timeZone": (TypeAdapter(str), _without_config(windows.zone)),
+    "spec.schedule.windows[]": (TypeAdapter(WindowSpec), _without_config(windows.window)),
+    "spec.schedule.overrides[]": (TypeAdapter(OverrideSpec), _without_config(windows.override)),
+    "spec.schedule.profile": (TypeAdapter(ProfileSpec), profiles.profile),
+    "spec.schedule.calendars[]": (TypeAdapter(CalendarSpec), calendars.calendar),
+}
+"""The parts whose conversion can fail although their form is valid, by path."""
+
+
+def _part_problems(kept: Mapping[str, Any], config: ConfigSource, known: list[Problem]) -> Iterator[Problem]:
+    unsound = [problem.path for problem in known]
+    for path, value, _ in walk(kept, plan_schema()):
+        part = PARTS.get(re.sub(r"\[\d+\]", "[]", path))
+        if part is None or any(_within(problem, path) for problem in unsound):
+            continue
+        adapter, check = part
+        try:
+            check(adapter.validate_json(json.dumps(value)), path, config)
+        except InputError as error:
+            yield from error.problems
+
+
+def _within(path: str, part: str) -> bool:
+    return path == part or path.startswith((f"{part}.", f"{part}["))
+
+
+# ---- second pass: the plan --------------------------------------------------------------------------------
+
+
+def _plan(metadata: Mapping[str, Any], spec: ServingPlanSpec, config: ConfigSource) -> values.Plan:
+    schedule = spec.schedule
+    stated_windows = [windows.window(wire, "spec.schedule.windows") for wire in schedule.windows]
+    calendars_and_warnings = [
+        calendars.calendar(wire, f"spec.schedule.calendars[{index}]", config)
+        for index, wire in enumerate(schedule.calendars)
+    ]
+    runs = _target(spec)
+    return values.Plan(
+        namespace=metadata.get("namespace") or DEFAULT_NAMESPACE,
+        name=metadata["name"],
+        suspend=spec.suspend,
+        target=runs,
+        gpus_per_replica=runs.parallelism.gpus if isinstance(runs, Engine) else spec.gpus_per_replica,
+        workload=_workload(spec.workload),
+        capacity=_capacity(spec.capacity),
+        reserve=_reserve(spec),
+        zone=windows.zone(schedule.time_zone, "spec.schedule.timeZone"),
+        base=values.Rate(requests_per_second=exact(schedule.base.requests_per_second)),
+        windows=tuple(window for window in stated_windows if isinstance(window, values.Window)),
+        cron_windows=tuple(window for window in stated_windows if isinstance(window, values.CronWindow)),
+        profile=None
+        if schedule.profile is None
+        else profiles.profile(schedule.profile, "spec.schedule.profile", config),
+        calendars=tuple(calendar for calendar, _ in calendars_and_warnings),
+        overrides=tuple(windows.override(wire, "spec.schedule.overrides") for wire in schedule.overrides),
+        lead=_lead(spec.lead_time),
+        scale_down=values.ScaleDown(step=spec.scale_down.step, every=parse_duration(spec.scale_down.every)),
+        bounds=values.Bounds(minimum=spec.bounds.min_replicas, maximum=spec.bounds.max_replicas),
+        warnings=tuple(warning for _, warnings in calendars_and_warnings for warning in warnings),
+    )
+
+
+def _target(spec: ServingPlanSpec) -> Target:
+    if spec.engine is not None:
+        return target.engine(spec.engine, "spec.engine")
+    if spec.target_ref is not None:
+        return target.target_ref(spec.target_ref, "spec.targetRef")
+    raise ValueError("neither engine nor targetRef: the document was not validated")
+
+
+def _capacity(wire: CapacitySpec) -> values.Capacity:
+    """One number is one point: it holds for every pool size. Order in the list never matters."""
+    if wire.requests_per_second is not None:
+        sizes = [(1, wire.requests_per_second)]
+    else:
+        sizes = sorted((point.replicas, point.requests_per_second) for point in wire.per_pool_size or ())
+    return values.Capacity(
+        points=tuple(values.PoolCapacity(replicas=size, requests_per_second=exact(rate)) for size, rate in sizes)
+    )
+
+
+def _reserve(spec: ServingPlanSpec) -> values.Reserve:
+    busy, quiet = spec.reserve.replicas, spec.reserve.quiet
+    return values.Reserve(replicas=busy, quiet=busy if quiet is None else quiet)
+
+
+def _lead(wire: LeadTimeSpec) -> values.Lead:
+    declared = parse_duration(wire.declared)
+    maximum = LEAD_CAP * declared if wire.max is None else parse_duration(wire.max)
+    return values.Lead(declared=declared, margin=parse_percent(wire.margin), maximum=maximum)
+
+
+def _workload(wire: WorkloadSpec | None) -> values.Workload:
+    if wire is None:
+        return values.Workload()
+    tokens = wire.tokens
+    return values.Workload(
+        tokens=values.TokenLengths(
+            input=_quantiles(None if tokens is None else tokens.input),
+            output=_quantiles(None if tokens is None else tokens.output),
+        ),
+        objectives=_objectives(wire.objectives),
+    )
+
+
+def _quantiles(wire: QuantilesSpec | None) -> tuple[tuple[str, int], ...]:
+    return () if wire is None else tuple(sorted(wire.model_dump(exclude_none=True).items()))
+
+
+def _objectives(wire: ObjectivesSpec | None) -> values.Objectives:
+    if wire is None:
+        return values.Objectives()
+    ttft, tpot, e2el = (_objective(stated) for stated in (wire.ttft, wire.tpot, wire.e2el))
+    named = [objective for objective in (ttft, tpot, e2el) if objective is not None]
+    share = None if wire.goodput_share is None else exact(wire.goodput_share)
+    return values.Objectives(ttft=ttft, tpot=tpot, e2el=e2el, goodput_share=share or _lowest_percentile(named))
+
+
+def _objective(wire: ObjectiveSpec | None) -> values.Objective | None:
+    if wire is None:
+        return None
+    ((percentile, limit),) = wire.model_dump(exclude_none=True).items()
+    return values.Objective(percentile=percentile, limit=parse_duration(limit))
+
+
+def _lowest_percentile(objectives: list[values.Objective]) -> Decimal | None:
+    """What must be good where no share is stated: p95 -> 0.95."""
+    return min((Decimal(objective.percentile.removeprefix("p")) / 100 for objective in objectives), default=None)
