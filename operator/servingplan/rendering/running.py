@@ -45,7 +45,7 @@ def applied_fields(live: Mapping[str, Any], manager: str) -> Manifest:
 
 def _owned(fields: Mapping[str, Any], value: Any) -> Any:
     """The part of a value that a field set names: ``f:`` a field, ``k:`` an item by its key, else all of it."""
-    if not fields:
+    if not fields or not isinstance(value, Mapping | list):
         return value
     if isinstance(value, Mapping):
         return {
@@ -53,10 +53,8 @@ def _owned(fields: Mapping[str, Any], value: Any) -> Any:
             for name, below in fields.items()
             if name.startswith("f:") and name[2:] in value
         }
-    if isinstance(value, list):
-        keys = [(json.loads(name[2:]), below) for name, below in fields.items() if name.startswith("k:")]
-        return [_owned(below, item) for item in value for key, below in keys if key.items() <= item.items()]
-    return value
+    keys = [(json.loads(name[2:]), below) for name, below in fields.items() if name.startswith("k:")]
+    return [_owned(below, item) for item in value for key, below in keys if key.items() <= item.items()]
 
 
 def _annotations(manifest: Mapping[str, Any]) -> dict[str, str]:
