@@ -1,0 +1,97 @@
+# The project's commands. `make` lists them.
+.DEFAULT_GOAL := help
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+
+# The newest Python that runs, is 3.11 or newer and can make virtual environments; looked for only when one is made.
+PYTHON_FITS := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(shell for candidate in python3.14 python3.13 python3.12 python3.11 python3 python; do \
+    if "$$candidate" -c '$(PYTHON_FITS)' 2>/dev/null; then echo "$$candidate"; break; fi; done)
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+# Options of pytest. Unit tests share out work by file over two processes; e2e tests run one after the other, on one
+# control plane.
+PYTEST ?= $(BIN)/pytest --strict-config
+UNIT_OPTIONS ?= -n 2 --dist loadfile
+E2E_OPTIONS ?=
+COVERAGE := --cov --cov-report=
+
+IMAGE ?= servingplan:$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' operator/servingplan/__init__.py)
+CONTAINER_ENGINE ?= $(firstword $(foreach candidate,docker podman buildah,$(shell command -v $(candidate) 2>/dev/null)))
+CRD := servingplan.dev_servingplans.yaml
+DEMO_OPTIONS ?=
+
+.PHONY: help
+help: ## List the commands
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F '|' '{printf "%-20s %s\n", $$1, $$2}'
+
+.PHONY: demo
+demo: $(READY) ## Watch a working day in about three minutes, on a real control plane (DEMO_OPTIONS="--context NAME": on yours)
+	$(BIN)/servingplan demo $(DEMO_OPTIONS)
+
+.PHONY: test
+test: $(READY) ## Run everything: lint, types, layers, unit and e2e tests; coverage is shown
+	$(MAKE) --no-print-directory lint
+	$(BIN)/coverage erase
+	$(PYTEST) $(UNIT_OPTIONS) $(COVERAGE) tests
+	$(MAKE) --no-print-directory controlplane
+	$(PYTEST) $(E2E_OPTIONS) $(COVERAGE) --cov-append e2e
+	$(BIN)/coverage report
+
+.PHONY: unit
+unit: $(READY) ## Run the tests that need no cluster: unit, property, golden, chart
+	$(PYTEST) $(UNIT_OPTIONS) tests
+
+.PHONY: e2e
+e2e: controlplane ## Run the tests on a real control plane (SERVINGPLAN_E2E_CONTEXT=NAME: on a cluster of yours)
+	$(PYTEST) $(E2E_OPTIONS) e2e
+
+.PHONY: controlplane
+controlplane: $(READY) ## Build the local control plane; once, minutes, kept in the user's cache
+	@if [[ -z "$${SERVINGPLAN_E2E_CONTEXT:-}" ]]; then \
+	    $(BIN)/python -c 'from servingplan.localcluster.build import ensure_built; ensure_built()'; fi
+
+.PHONY: lint
+lint: $(READY) ## Check style, format, types and layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+.PHONY: format
+format: $(READY) ## Format the code, and fix what ruff can fix
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+.PHONY: crd
+crd: $(READY) ## Generate the CustomResourceDefinition from operator/servingplan/api, for crds/ and the chart
+	$(BIN)/servingplan crd > crds/$(CRD).new
+	mv crds/$(CRD).new crds/$(CRD)
+	cp crds/$(CRD) charts/servingplan/files/crds/$(CRD)
+
+.PHONY: chart-readme
+chart-readme: $(READY) ## Write the table of values in the chart's README
+	$(BIN)/python scripts/chart_readme.py
+
+.PHONY: image
+image: ## Build the operator's image (IMAGE=NAME, CONTAINER_ENGINE=docker, podman or buildah)
+	@if [[ -z "$(CONTAINER_ENGINE)" ]]; then echo "make image needs docker, podman or buildah on the PATH." >&2; exit 1; fi
+	$(CONTAINER_ENGINE) build --tag $(IMAGE) .
+
+.PHONY: clean
+clean: ## Remove what was built here; the control plane in the user's cache stays
+	rm -rf $(VENV) build dist .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): pyproject.toml
+	@python="$(PYTHON)"; \
+	if [[ -z "$$python" ]] || ! "$$python" -c '$(PYTHON_FITS)'; then \
+	    echo "This needs Python 3.11 or newer that can make virtual environments (Debian: python3 and python3-venv);" \
+	        "name one with PYTHON=... ($${python:-none was found})." >&2; exit 1; fi; \
+	echo "Installing into $(VENV) with $$python." >&2; \
+	"$$python" -m venv $(VENV)
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --editable '.[dev]'
+	@touch $@
