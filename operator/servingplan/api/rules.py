@@ -41,7 +41,8 @@ class Rule:
 
     def as_validation(self) -> dict[str, str]:
         """The entry of ``x-kubernetes-validations``."""
-        where = {"fieldPath": f".{self.at}"} if self.at else {}
+        # The API server takes no field path into metadata: that is not in the schema.
+        where = {"fieldPath": f".{self.at}"} if self.at and not self.at.startswith("metadata.") else {}
         return {"rule": self.cel, "message": self.message, **where}
 
 
@@ -68,6 +69,7 @@ PLAN_NAME = Rule(
     "start with a letter and end with a letter or digit",
     reason="InvalidName",
     holds=lambda plan: _matching(NAME_PATTERN)(plan["metadata"]["name"]),
+    at="metadata.name",
 )
 
 ONE_TARGET = Rule(
