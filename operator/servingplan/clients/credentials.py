@@ -168,12 +168,20 @@ async def _output(process: asyncio.subprocess.Process, plugin: ExecPlugin) -> by
         raise Unreachable(f"exec plugin {plugin.command} did not finish within {plugin.timeout_s:g} s") from error
     finally:
         if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
+            await _end(process)
     if process.returncode:
         said = errors.decode(errors="replace").strip()[-300:] or "nothing"
         raise Refused(f"exec plugin {plugin.command} failed with code {process.returncode}: it said {said}")
     return output
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Kill a plugin and wait for it, but not for children that it left behind with its output."""
+    with contextlib.suppress(ProcessLookupError):
+        process.kill()
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(1.0):
+            await process.communicate()
 
 
 def _exec_info(plugin: ExecPlugin) -> str:

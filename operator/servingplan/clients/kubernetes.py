@@ -18,6 +18,7 @@ from servingplan.clients.discovery import ApiResource, Discovery
 from servingplan.clients.gate import MutationGate, OpenGate
 from servingplan.clients.references import ObjectRef
 from servingplan.clients.transport import MUTATION_TIMEOUT_S, READ_TIMEOUT_S, ReadRetry, Request, Transport
+from servingplan.errors import NotFound
 
 APPLY_PATCH = "application/apply-patch+yaml"
 MERGE_PATCH = "application/merge-patch+json"
@@ -76,6 +77,13 @@ class KubernetesClient:
     async def get(self, ref: ObjectRef) -> Object:
         """Read the live object. Raises NotFound, Refused, Unreachable."""
         return await self._read(ref, "")
+
+    async def find(self, ref: ObjectRef) -> Object | None:
+        """Read the live object; None where it does not exist. Raises Refused, Unreachable."""
+        try:
+            return await self.get(ref)
+        except NotFound:
+            return None
 
     async def list(
         self,

@@ -19,6 +19,9 @@ from servingplan.errors import UsageError
 MAX_FACTOR = 600
 """Above this a demo's minute is shorter than one request to the API server takes."""
 
+HORIZON = timedelta(days=36525)
+"""Objects may be years old when a demo begins: what would be shown further away than a century is shown there."""
+
 DEMO_CLOCK_FORM = "2026-12-01T06:30:00+01:00@60x,since=2026-11-29T20:00:00Z"
 
 _DEMO_CLOCK = re.compile(r"(?P<start>[^@]+)@(?P<factor>[0-9]+(?:\.[0-9]+)?)x(?:,since=(?P<since>.+))?")
@@ -98,8 +101,9 @@ class AcceleratedClock:
         return (self.since + _scaled(instant - self.start, 1 / self.factor)).astimezone(UTC)
 
     def from_real(self, instant: datetime) -> datetime:
-        """Give what this clock shows at a real instant, to the microsecond."""
-        return (self.start + _scaled(instant - self.since, self.factor)).astimezone(UTC)
+        """Give what this clock shows at a real instant, to the microsecond, within a century of its start."""
+        shown = _scaled(instant - self.since, self.factor)
+        return (self.start + min(HORIZON, max(-HORIZON, shown))).astimezone(UTC)
 
     def describe(self) -> str:
         """Say what clock it is, in the form that `parse_demo_clock` reads."""

@@ -19,6 +19,10 @@ WATCH_STUCK_S = 180.0
 """Longer than the longest pause between two attempts of the watch's supervisor, so that it cannot flap."""
 
 
+SHUTDOWN_S = 1.0
+"""A scrape under way may end; nothing waits longer for it."""
+
+
 class Health:
     """What the process knows about its own state. Seconds are monotonic."""
 
@@ -67,9 +71,9 @@ class HealthServer:
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/readyz", self._readyz)
         app.router.add_get("/metrics", self._serve_metrics)
-        runner = web.AppRunner(app, access_log=None, handle_signals=False)
+        runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=SHUTDOWN_S)
         await runner.setup()
-        site = web.TCPSite(runner, self._host, self._port, shutdown_timeout=1.0)
+        site = web.TCPSite(runner, self._host, self._port)
         try:
             await site.start()
         except OSError as error:

@@ -1,8 +1,8 @@
 """Leader election by a Lease.
 
 In: answers of the API server about one Lease, and a monotonic clock. Out: calls when leadership begins and ends,
-and a gate (controller/leader_gate.py) that is open meanwhile. Wall clocks of other machines are never compared: a holder counts as gone
-when its Lease has not changed for as long as it asked, measured here.
+and a gate (controller/leader_gate.py) that is open meanwhile. Wall clocks of other machines are never compared: a
+holder counts as gone when its Lease has not changed for as long as it asked, measured here.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from servingplan.controller.clock import Clock, SystemClock, parse_demo_clock
 from servingplan.errors import UsageError
 from servingplan.planning.units import parse_duration
+from servingplan.rendering.metadata import DEFAULT_INSTALLATION, field_manager
 
 ENVIRONMENT_PREFIX = "SERVINGPLAN_"
 DEMO_CLOCK_ALLOWED = "SERVINGPLAN_DEMO_CLOCK_ALLOWED"
@@ -65,7 +66,7 @@ class OperatorSettings(BaseModel):
     kubeconfig: Path | None = Field(None, description="kubeconfig file; default: the pod's account, then the usual")
     context: str | None = Field(None, description="context of the kubeconfig")
     namespaces: Names = Field((), description="namespaces to watch, comma-separated; none: all")
-    installation: str = Field("servingplan", description="name of this installation: field manager and Lease")
+    installation: str = Field(DEFAULT_INSTALLATION, description="name of this installation: field manager and Lease")
     lease_namespace: str | None = Field(None, description="where the Lease lives; default: the pod's namespace")
     leader_election: bool = Field(True, description="false only for a single local process")
     health_host: str = Field("0.0.0.0", description="address for health and metrics")  # noqa: S104  probes come from the node
@@ -98,7 +99,7 @@ class OperatorSettings(BaseModel):
     @property
     def field_manager(self) -> str:
         """The field manager of everything that this installation writes."""
-        return self.installation if self.installation == "servingplan" else f"servingplan-{self.installation}"
+        return field_manager(self.installation)
 
     @property
     def lease_name(self) -> str:
