@@ -250,7 +250,7 @@ def test_an_unchanged_spec_that_is_applied_again_needs_no_right(release, user):
 def test_who_may_only_write_status_does_so_without_being_judged(release, user):
     _create(user(CREATE_DEPLOYMENTS), _plan(release))
     status = {"status": {"observedGeneration": 1}}
-    reporter = user({"apiGroups": ["servingplan.dev"], "resources": ["servingplans/status"], "verbs": ["patch"]})
+    reporter = user({"apiGroups": ["servingplan.dev"], "resources": ["servingplans/status"], "verbs": ["get", "patch"]})
 
     assert "patched" in reporter(
         "patch", "servingplan/chat", "--subresource=status", "--type=merge", f"--patch={json.dumps(status)}"
