@@ -10,9 +10,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from servingplan.planning.units import format_duration
 from servingplan.reporting.chart import chart
 from servingplan.reporting.hours import MONTH_HOURS
-from servingplan.reporting.local import local_moment
 from servingplan.reporting.outlook import Outlook
-from servingplan.reporting.rows import hour_rows, level_rows, move_rows
+from servingplan.reporting.rows import hour_rows, level_rows, move_rows, title_words
 
 
 def page(outlook: Outlook) -> str:
@@ -20,10 +19,9 @@ def page(outlook: Outlook) -> str:
     environment = Environment(
         loader=PackageLoader("servingplan.reporting", "templates"), autoescape=True, undefined=StrictUndefined
     )
-    zone = outlook.plan.zone
     return environment.get_template("plan.html.j2").render(
         plan=outlook.plan,
-        range=f"{local_moment(outlook.start, zone)} to {local_moment(outlook.end, zone)}",
+        title=title_words(outlook),
         hours=outlook.hours,
         lead=format_duration(outlook.course.lead),
         picture=_inline(chart(outlook, "svg").decode()),

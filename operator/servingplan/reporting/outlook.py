@@ -10,11 +10,13 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 from servingplan.errors import Problem
-from servingplan.planning.demand import Requirement
+from servingplan.planning.demand import Requirement, Source
 from servingplan.planning.plan import Plan
+from servingplan.planning.series import Piece
 from servingplan.planning.timeline import Asked, Direction
 from servingplan.rendering.times import wire_time
 from servingplan.reporting.hours import Course, GpuHours, counted_gpus, course, gpu_hours, nominal_month
@@ -71,9 +73,18 @@ class Usual:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelShare:
-    """A level that the schedule asks for, and how long it holds."""
+    """A level that a part of the schedule asks for, and how long it holds.
 
-    requirement: Requirement
+    slowest, fastest: the range of rates (requests/s) that come to this level; None where a total is stated.
+    """
+
+    source: Source
+    need: int
+    reserve: int
+    replicas: int
+    unbounded: int
+    slowest: Decimal | None
+    fastest: Decimal | None
     time: timedelta
 
 
@@ -147,11 +158,28 @@ def usual(found: Sequence[Move], outlook: Outlook) -> tuple[Usual, ...]:
 
 def levels(outlook: Outlook) -> tuple[LevelShare, ...]:
     """Every level that occurs and how long it holds, the longest first."""
-    found: dict[Requirement, timedelta] = {}
+    found: dict[object, list[Piece[Requirement]]] = {}
     for piece in outlook.course.required.pieces():
-        found[piece.value] = found.get(piece.value, timedelta()) + (piece.end - piece.start)
-    shares = [LevelShare(requirement=requirement, time=time) for requirement, time in found.items()]
-    return tuple(sorted(shares, key=lambda s: (-s.time, s.requirement.source.precedence, s.requirement.replicas)))
+        value = piece.value
+        key = (value.source, value.need, value.reserve, value.replicas, value.unbounded, value.rate is None)
+        found.setdefault(key, []).append(piece)
+    shares = [_share(pieces) for pieces in found.values()]
+    return tuple(sorted(shares, key=lambda share: (-share.time, share.source.precedence, share.replicas)))
+
+
+def _share(pieces: Sequence[Piece[Requirement]]) -> LevelShare:
+    value = pieces[0].value
+    rates = [piece.value.rate for piece in pieces if piece.value.rate is not None]
+    return LevelShare(
+        source=value.source,
+        need=value.need,
+        reserve=value.reserve,
+        replicas=value.replicas,
+        unbounded=value.unbounded,
+        slowest=min(rates, default=None),
+        fastest=max(rates, default=None),
+        time=sum((piece.end - piece.start for piece in pieces), timedelta()),
+    )
 
 
 def outlook_document(outlook: Outlook) -> Document:

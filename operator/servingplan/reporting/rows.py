@@ -6,10 +6,11 @@ In: outlooks. Out: tuples of text. Knows no layout.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import time, timedelta
 
 from servingplan.planning.units import format_duration, format_rate
 from servingplan.reporting.hours import GpuHours
-from servingplan.reporting.local import DASH, clock_time, dates_in_words
+from servingplan.reporting.local import DASH, clock_time, dates_in_words, short_date
 from servingplan.reporting.outlook import LevelShare, Outlook, Usual, levels, moves, usual
 
 LevelRow = tuple[str, str, str, str, str, str]
@@ -23,16 +24,23 @@ def level_rows(outlook: Outlook) -> tuple[LevelRow, ...]:
 
 
 def _level_row(share: LevelShare) -> LevelRow:
-    required = share.requirement
-    limited = f" (of {required.unbounded}: bounds)" if required.unbounded != required.replicas else ""
+    limited = f" (of {share.unbounded}: bounds)" if share.unbounded != share.replicas else ""
     return (
-        str(required.source),
-        f"{format_rate(required.rate)}/s" if required.rate is not None else "stated",
-        str(required.need),
-        f"+ {required.reserve}",
-        f"= {required.replicas}{limited}",
+        str(share.source),
+        _demand(share),
+        str(share.need),
+        f"+ {share.reserve}",
+        f"= {share.replicas}{limited}",
         f"{share.time.total_seconds() / 3600:,.4g}",
     )
+
+
+def _demand(share: LevelShare) -> str:
+    if share.slowest is None or share.fastest is None:
+        return "stated"
+    if share.slowest == share.fastest:
+        return f"{format_rate(share.fastest)}/s"
+    return f"{format_rate(share.slowest)}{DASH}{format_rate(share.fastest)}/s"
 
 
 def move_rows(outlook: Outlook) -> tuple[MoveRow, ...]:
@@ -75,3 +83,12 @@ def _both(hours: float, month: float) -> tuple[str, str]:
 
 def _saved(hours: GpuHours) -> str:
     return f"{hours.saved_percent:.1f} %"
+
+
+def title_words(outlook: Outlook) -> str:
+    """``Tue 1 Dec 2026, 14 days, Europe/Berlin``."""
+    zone = outlook.plan.zone
+    start = outlook.start.astimezone(zone)
+    clock = "" if start.time() == time.min else f" {clock_time(outlook.start, zone)}"
+    days = round((outlook.end - outlook.start) / timedelta(days=1))
+    return f"{short_date(start.date())} {start.year}{clock}, {days} day{'' if days == 1 else 's'}, {zone.key}"

@@ -6,7 +6,7 @@ without colour.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
@@ -19,9 +19,9 @@ from servingplan.rendering.times import local_time
 from servingplan.reporting.difference import Changed, Difference, usual_changes
 from servingplan.reporting.explain import Explanation
 from servingplan.reporting.hours import MONTH_HOURS
-from servingplan.reporting.local import DASH, clock_time, date_span, dates_in_words, local_moment, short_date
+from servingplan.reporting.local import DASH, clock_time, date_span, dates_in_words, short_date
 from servingplan.reporting.outlook import Outlook, moves, usual
-from servingplan.reporting.rows import MoveRow, hour_rows, level_rows, move_rows, usual_rows
+from servingplan.reporting.rows import MoveRow, hour_rows, level_rows, move_rows, title_words, usual_rows
 from servingplan.reporting.strip import LEAD_MARK, TRAIL_MARK, Cell, CellKind, DayRow, day_rows
 
 RESOLUTIONS = (96, 72, 48, 24)
@@ -57,12 +57,8 @@ def outlook_view(outlook: Outlook) -> RenderableType:
 
 
 def _title(outlook: Outlook) -> Text:
-    plan, zone = outlook.plan, outlook.plan.zone
-    title = Text.assemble((plan.key, "bold"), f"  {local_moment(outlook.start, zone)} to ")
-    title.append(f"{local_moment(outlook.end, zone)} {outlook.end.astimezone(zone).year}, {zone.key}")
-    if plan.suspend:
-        title.append("  suspended: nothing of this is written", "bold red")
-    return title
+    title = Text.assemble((outlook.plan.key, "bold"), f"  {title_words(outlook)}")
+    return title.append("  suspended: nothing is written", "bold red") if outlook.plan.suspend else title
 
 
 class Strip:
@@ -77,7 +73,7 @@ class Strip:
         yield Text(" " * margin + _scale(cells) + "  replicas  GPU-h", style="dim")
         for label, row in zip(labels, rows, strict=True):
             yield _row(label.ljust(margin), row)
-        yield from self._legend(" " * margin)
+        yield self._legend(" " * margin, {cell.kind for row in rows for cell in row.cells})
 
     def _fitting(self, width: int) -> tuple[Sequence[DayRow], Sequence[str], int, int]:
         """Rows, their labels, the labels' width and the cells a day: as fine as the width allows."""
@@ -89,11 +85,16 @@ class Strip:
                 break
         return rows, labels, margin, cells
 
-    def _legend(self, margin: str) -> Iterator[Text]:
+    def _legend(self, margin: str, kinds: Collection[CellKind]) -> Text:
+        """What the marks mean that occur."""
         lead, highest = self._outlook.course.lead, max(self._outlook.course.asked_function.values)
-        legend = Text(margin).append("█", "green").append(f" {highest} ready   ")
-        legend.append(LEAD_MARK, _STYLES[CellKind.LEAD]).append(f" lead {format_duration(lead)}: starting   ")
-        yield legend.append(TRAIL_MARK, _STYLES[CellKind.TRAIL]).append(" trail: stepping down")
+        legend = Text(margin).append("█", "green").append(f" {highest} ready")
+        if CellKind.LEAD in kinds:
+            legend.append(f"   {LEAD_MARK}", _STYLES[CellKind.LEAD])
+            legend.append(f" lead {format_duration(lead)}: starting")
+        if CellKind.TRAIL in kinds:
+            legend.append(f"   {TRAIL_MARK}", _STYLES[CellKind.TRAIL]).append(" trail: stepping down")
+        return legend
 
 
 def _row_label(row: DayRow) -> str:

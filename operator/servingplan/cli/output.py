@@ -1,0 +1,83 @@
+"""Standard output: one value as a table for people, or as JSON or YAML for programs.
+
+In: a document (plain JSON) and a function that makes the table. Out: text. The numbers are the same in every form.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+JSON, YAML, TABLE = "json", "yaml", "table"
+_FORM = "servingplan.output"
+
+
+def output_option(*forms: str, default: str = TABLE) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The option ``-o``, passed as `output`."""
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Choice(forms or (TABLE, JSON, YAML)),
+        default=default,
+        show_default=True,
+        callback=_remember,
+        help="Form of the output.",
+    )
+
+
+def _remember(ctx: click.Context, _: click.Parameter, value: str) -> str:
+    # The edge that tells problems runs after the verb's own context is gone.
+    ctx.find_root().meta[_FORM] = value
+    return value
+
+
+def asked_form(ctx: click.Context) -> str:
+    """The form that the verb was asked for."""
+    return str(ctx.find_root().meta.get(_FORM, TABLE))
+
+
+def emit(form: str, document: Any, table: Callable[[], RenderableType]) -> None:
+    """Print a document as JSON or YAML, or its table."""
+    if form == JSON:
+        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    elif form == YAML:
+        click.echo(yaml_text([document]), nl=False)
+    else:
+        emit_table(table())
+
+
+def emit_table(renderable: RenderableType) -> None:
+    """Print what people read: as wide as the terminal, coloured only in one."""
+    from rich.console import Console  # noqa: PLC0415  what prints data loads no tables
+
+    console = Console(file=sys.stdout, highlight=False)
+    with console.capture() as capture:
+        console.print(renderable)
+    click.echo("\n".join(line.rstrip() for line in capture.get().splitlines()))
+
+
+def yaml_text(documents: Sequence[Any]) -> str:
+    """Documents as YAML, keys in their order, without aliases."""
+    import ruamel.yaml  # noqa: PLC0415  only where YAML is asked for
+
+    writer = ruamel.yaml.YAML(typ="safe", pure=True)
+    writer.default_flow_style = False
+    writer.sort_base_mapping_type_on_output = False  # type: ignore[assignment] # its type is too narrow
+    writer.representer.ignore_aliases = lambda _: True
+    writer.width = 110
+    text = io.StringIO()
+    writer.dump_all(list(documents), text)
+    return text.getvalue()
+
+
+def talk(message: str) -> None:
+    """Say something to the person, beside the data."""
+    click.echo(message, err=True)

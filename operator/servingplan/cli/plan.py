@@ -1,0 +1,97 @@
+"""``servingplan plan``: the coming days of a plan, and what a change would change. Needs no cluster."""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime
+from typing import Any
+
+import click
+
+from servingplan.cli.files import one_plan_from, plans_from
+from servingplan.cli.instants import now, parse_instant
+from servingplan.cli.output import JSON, TABLE, YAML, emit, output_option
+from servingplan.errors import UsageError
+from servingplan.planning.plan import Plan
+from servingplan.reporting.difference import Difference, difference, difference_document
+from servingplan.reporting.local import midnight
+from servingplan.reporting.outlook import Outlook, coming_days, outlook_document
+
+DEFAULT_DAYS = 14
+LONGEST_DAYS = 400
+"""A year and a little: every yearly date is seen."""
+
+HTML, SVG, PNG = "html", "svg", "png"
+
+
+@click.command("plan")
+@click.argument("file")
+@click.option("--from", "start", metavar="T", help="Start, in the plan's zone; default: today 00:00.")
+@click.option("--days", type=click.IntRange(1, LONGEST_DAYS), default=DEFAULT_DAYS, show_default=True)
+@click.option("--name", help="The plan of that name, where FILE holds several.")
+@click.option("--against", metavar="OLD", help="Show what FILE changes compared with the plan in OLD.")
+@output_option(TABLE, JSON, YAML, HTML, SVG, PNG)
+def command(*, file: str, start: str | None, days: int, name: str | None, against: str | None, output: str) -> None:
+    r"""Show the coming days of the plan in FILE: replicas, lead, GPU-hours against a flat peak.
+
+    FILE may hold ConfigMaps too; a directory or - (standard input) works as well.
+
+    \b
+      servingplan plan examples/worked-example.yaml
+      servingplan plan new.yaml --against old.yaml
+      servingplan plan plan.yaml -o html > plan.html
+    """
+    plans = [one_plan_from(file, name, option="--name")] if against or output in {HTML, SVG, PNG} else None
+    outlooks = [coming_days(plan, _start(plan, start), days) for plan in plans or plans_from([file], name)]
+    found = _difference(against, outlooks[0], days) if against is not None else None
+    if output in {HTML, SVG, PNG}:
+        if found is not None:
+            raise UsageError(f"--against is shown as table, json or yaml, not as {output}")
+        _picture(outlooks[0], output)
+        return
+    documents = [_document(outlook, found) for outlook in outlooks]
+    emit(output, documents[0] if len(documents) == 1 else documents, lambda: _view(outlooks, found))
+
+
+def _start(plan: Plan, text: str | None) -> datetime:
+    present = now()
+    today = midnight(present.astimezone(plan.zone).date(), plan.zone)
+    return today if text is None else parse_instant(text, plan.zone, "--from", after=today)
+
+
+def _difference(against: str, new: Outlook, days: int) -> Difference:
+    plans = plans_from([against])
+    same = [plan for plan in plans if plan.key == new.plan.key]
+    if not same and len(plans) > 1:
+        raise UsageError(f"{against} holds several plans and none is {new.plan.key}: give the file of the old one")
+    return difference(coming_days((same or list(plans))[0], new.start, days), new)
+
+
+def _document(outlook: Outlook, found: Difference | None) -> dict[str, Any]:
+    document = outlook_document(outlook)
+    return document if found is None else {**document, "against": difference_document(found)}
+
+
+def _view(outlooks: list[Outlook], found: Difference | None) -> Any:
+    from rich.console import Group  # noqa: PLC0415  JSON needs no tables
+
+    from servingplan.reporting.tables import difference_view, outlook_view  # noqa: PLC0415  as above
+
+    parts: list[Any] = []
+    for outlook in outlooks:
+        parts += [*([""] if parts else []), outlook_view(outlook)]
+    return Group(*parts, *([] if found is None else ["", difference_view(found)]))
+
+
+def _picture(outlook: Outlook, output: str) -> None:
+    if output == HTML:
+        from servingplan.reporting.html import page  # noqa: PLC0415  loads matplotlib
+
+        click.echo(page(outlook))
+        return
+    from servingplan.reporting.chart import chart  # noqa: PLC0415  loads matplotlib
+
+    stream = sys.stdout.buffer
+    if output == PNG and stream.isatty():
+        raise UsageError("-o png writes an image to standard output: redirect it, as in > plan.png")
+    stream.write(chart(outlook, output))
