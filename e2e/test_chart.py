@@ -171,6 +171,7 @@ def test_the_operator_may_do_its_work_where_the_plans_are_and_nowhere_else(relea
         ("patch", "servingplans.servingplan.dev"),
         ("delete", "deployments.apps"),
         ("delete", "pods"),
+        ("patch", "pods"),
         ("create", "pods"),
         ("create", "pods/exec"),
         ("create", "serviceaccounts/token"),

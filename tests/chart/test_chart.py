@@ -146,7 +146,6 @@ def test_the_writes_of_the_operator_are_these_and_no_more():
     assert writes == {
         ("servingplan.dev", "servingplans/status"): {"patch"},
         ("servingplan.dev", "servingplans/finalizers"): {"update"},
-        ("", "pods"): {"patch"},
         ("apps", "deployments"): {"create", "patch"},
         ("", "services"): {"create", "patch"},
         ("policy", "poddisruptionbudgets"): {"create", "patch"},
@@ -160,14 +159,9 @@ def test_the_writes_of_the_operator_are_these_and_no_more():
     }
 
 
-def test_without_drain_the_operator_cannot_write_pods():
-    (pods,) = [rule for rule in rules(*operator_roles(render({"rbac.drain": False}))) if rule.resource == "pods"]
-
-    assert pods.verbs == {"get", "list", "watch"}
-
-
-def test_only_the_lease_of_this_installation_can_be_changed_and_only_where_the_operator_runs():
-    objects = render({"installation": "blue"})
+@pytest.mark.parametrize("values", [{}, {"installation": "blue"}], ids=["as it comes", "named"])
+def test_only_the_lease_of_this_installation_can_be_changed_and_only_where_the_operator_runs(values):
+    objects = render(values)
     (role,) = of_kind(objects, "Role")
     lease = read_settings({}, environment(objects)).lease_name
 
@@ -176,7 +170,7 @@ def test_only_the_lease_of_this_installation_can_be_changed_and_only_where_the_o
     assert [(rule.resource, rule.names, rule.verbs) for rule in changing] == [("leases", (lease,), {"get", "update"})]
 
 
-def test_with_namespaces_the_operator_has_rights_there_and_reads_nodes_and_kinds_only_elsewhere():
+def test_with_namespaces_the_operator_acts_there_and_only_reads_nodes_kinds_and_names_elsewhere():
     objects = render({"watchNamespaces": ["llm", "search"]})
     bound = operator_roles(objects)
 
@@ -184,6 +178,7 @@ def test_with_namespaces_the_operator_has_rights_there_and_reads_nodes_and_kinds
     assert {(rule.resource, rule.verbs) for rule in everywhere} == {
         ("nodes", frozenset({"get", "list", "watch"})),
         ("customresourcedefinitions", frozenset({"list", "watch"})),
+        ("namespaces", frozenset({"list", "watch"})),
     }
     assert [role["metadata"]["namespace"] for role in bound if role["kind"] == "Role"] == ["llm", "search", "ops"]
     bindings = of_kind(objects, "RoleBinding")

@@ -58,5 +58,5 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 
 {{- /* As the operator names it: controller/settings.py, lease_name. */}}
 {{- define "servingplan.lease" -}}
-{{- if eq .Values.installation "servingplan" }}servingplan-operator{{ else }}{{ printf "servingplan-%s-operator" .Values.installation }}{{ end }}
+{{- if eq .Values.installation "default" }}servingplan-operator{{ else }}{{ printf "servingplan-%s-operator" .Values.installation }}{{ end }}
 {{- end }}

@@ -19,7 +19,7 @@
 # How far replicas have come.
 - apiGroups: [""]
   resources: [pods]
-  verbs: [get, list, watch{{ if .Values.rbac.drain }}, patch{{ end }}]
+  verbs: [get, list, watch]
 - apiGroups: [apps]
   resources: [deployments, replicasets, statefulsets]
   verbs: [get, list, watch]
@@ -65,4 +65,10 @@
 - apiGroups: [apiextensions.k8s.io]
   resources: [customresourcedefinitions]
   verbs: [list, watch]
+{{- if .Values.watchNamespaces }}
+# And here, that a namespace it is to watch has come.
+- apiGroups: [""]
+  resources: [namespaces]
+  verbs: [list, watch]
+{{- end }}
 {{- end }}
