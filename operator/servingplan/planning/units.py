@@ -22,7 +22,7 @@ _MILLISECONDS = {"h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
 
 def parse_duration(text: str) -> timedelta:
     """``1h30m`` -> 90 minutes. Raises ValueError where the text is no duration."""
-    if not re.match(DURATION_PATTERN, text):
+    if not re.fullmatch(DURATION_PATTERN, text):
         raise ValueError(f"{text!r} is not a duration; write for example 90s, 10m, 1h30m or 1500ms")
     return timedelta(milliseconds=sum(int(n) * _MILLISECONDS[unit] for n, unit in _PART.findall(text)))
 
@@ -42,7 +42,7 @@ def format_duration(duration: timedelta) -> str:
 
 def parse_percent(text: str) -> Fraction:
     """``20%`` -> 1/5. Raises ValueError where the text is no percentage."""
-    if not re.match(PERCENT_PATTERN, text):
+    if not re.fullmatch(PERCENT_PATTERN, text):
         raise ValueError(f"{text!r} is not a percentage; write for example 20%")
     return Fraction(text.removesuffix("%")) / 100
 
