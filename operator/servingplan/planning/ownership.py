@@ -76,22 +76,29 @@ def judge(
     A second writer is a manager other than ours that wrote after our last change. The first takeover, when there
     was no change of ours yet, is none: then the field is simply taken.
     """
-    intruder = _second_writer(current, owners, last_scale)
+    intruder = _second_writer(current, owners, last_scale, now)
     standing = _standing_contest(intruder, contest, now)
     if standing is None:
         return _as_sole_writer(desired, current, owners)
     return _against(standing, desired, current, owners, now)
 
 
-def _second_writer(current: int, owners: Sequence[FieldOwner], last_scale: Scale | None) -> FieldOwner | None:
-    """The other manager that wrote replicas after our last change; None where nobody did."""
+def _second_writer(
+    current: int, owners: Sequence[FieldOwner], last_scale: Scale | None, now: datetime
+) -> FieldOwner | None:
+    """The other manager that wrote replicas after our last change, and lately; None where nobody did.
+
+    A write that has been quiet for as long as a contest lasts begins none: an owner that stays, because it applied our
+    value, would else begin a new contest whenever the old one ends.
+    """
     others = [owner for owner in owners if not owner.ours]
     if last_scale is None or not others:
         return None
     latest = max(others, key=lambda owner: (owner.time, owner.manager))
     # Times on managed fields are whole seconds: a lost field tells a write in our own second from an older one.
     took_it = current != last_scale.after and not any(owner.ours for owner in owners)
-    return latest if latest.time > last_scale.time or took_it else None
+    lately = now < latest.time + CONTEST_ENDS_AFTER
+    return latest if lately and (latest.time > last_scale.time or took_it) else None
 
 
 def _standing_contest(intruder: FieldOwner | None, contest: Contest | None, now: datetime) -> Contest | None:
@@ -133,8 +140,10 @@ def _against(contest: Contest, desired: int, current: int, owners: Sequence[Fiel
     if current >= desired:
         owned = any(owner.ours for owner in owners)
         return Verdict(write=None if owned else current, force=False, contest=contest, again_at=_ends_at(contest))
-    due = (contest.last_raise or contest.since) + BACKOFF[min(contest.raises, len(BACKOFF) - 1)]
-    if now < due:
+    last = contest.last_raise or contest.since
+    due = last + BACKOFF[min(contest.raises, len(BACKOFF) - 1)]
+    # A raise that lies in the future means that the clock went back: raising late is worse than raising once more.
+    if last <= now < due:
         return Verdict(write=None, force=False, contest=contest, again_at=due)
     raised = Contest(
         manager=contest.manager,
