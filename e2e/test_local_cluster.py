@@ -8,14 +8,19 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from e2e.support.eventually import eventually
+from e2e.support.external import ExternalCluster
 from e2e.support.workloads import condition, gpu_deployment, instant, is_ready, waiting_reason
-from servingplan.localcluster.failures import KubectlFailed
+from servingplan.localcluster.build import ensure_built
+from servingplan.localcluster.cluster import LocalCluster
+from servingplan.localcluster.failures import KubectlFailed, StartFailed
 from servingplan.localcluster.stages import FAILS_LABEL, READY_AT, Failure, Span
 
 # A timestamp of the API has whole seconds.
@@ -233,6 +238,14 @@ def test_a_service_account_may_do_what_its_role_says_and_no_more(cluster, kubect
         reader("create", "configmap", "own")
 
 
+def test_a_cluster_of_ones_own_is_reached_by_its_context(monkeypatch, local_cluster, namespace, tmp_path):
+    monkeypatch.setenv("KUBECONFIG", str(local_cluster.kubeconfig))
+    own = ExternalCluster("servingplan-local", tmp_path)
+    assert namespace in own.kubectl("get", "namespaces")
+    account = own.kubectl_as(own.kubeconfig_for(namespace, "default"))
+    assert f"system:serviceaccount:{namespace}:default" in account("auth", "whoami")
+
+
 def test_an_hpa_raises_a_deployment_to_its_minimum_without_any_metrics(kubectl, gpu_nodes):
     gpu_nodes(2)
     kubectl.apply(gpu_deployment("scaled", replicas=1))
@@ -343,6 +356,28 @@ def test_no_process_outlives_the_one_that_started_the_cluster(local_cluster, tmp
     )
     folder_is_left = Path(told["folder"]).exists()
     assert folder_is_left == (kill in {signal.SIGKILL, signal.SIGTERM})
+
+
+def test_a_cluster_outlives_the_thread_that_started_it(local_cluster):
+    cluster = LocalCluster()
+    with ThreadPoolExecutor(max_workers=1) as caller:
+        caller.submit(cluster.__enter__).result()
+    try:
+        assert len(cluster.pids) == 5
+        assert all(alive(pid) for pid in cluster.pids.values())
+        assert cluster.add_nodes(1) == ["node-1"]
+    finally:
+        cluster.stop()
+
+
+def test_a_component_that_does_not_start_is_named_with_its_last_words(local_cluster, tmp_path):
+    real = ensure_built()
+    script = tmp_path / "controlplane"
+    fails = 'case "$*" in *kube-scheduler.yaml*) echo its last words; exit 7;; esac'
+    script.write_text(f'#!/bin/sh\n{fails}\nexec {real.controlplane} "$@"\n')
+    script.chmod(0o755)
+    with pytest.raises(StartFailed, match=r"(?s)kube-scheduler ended with 7.*its last words"):
+        LocalCluster(programs=replace(real, controlplane=script)).__enter__()
 
 
 def test_the_next_cluster_removes_what_a_killed_one_left_on_disk(local_cluster, tmp_path):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from servingplan.errors import InputError
 from servingplan.localcluster import build
 from servingplan.localcluster.build import CONTROL_PLANE, KWOK, cache_folder, digest, ensure_built
 
@@ -74,3 +77,82 @@ def _digest_of_the_originals():
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(build, "SOURCES", Path(build.__file__).parent)
         return digest(CONTROL_PLANE)
+
+
+# A `go` that takes a moment to "build", tells each build in a file, and knows one module.
+FAKE_GO = """#!/bin/sh
+case "$1" in
+  version) echo "go version go1.99.0 linux/amd64" ;;
+  list) echo "MODULE" ;;
+  build)
+    echo "go: downloading example.org/tool v1.0.0" >&2
+    echo "$PWD" >> BUILDS
+    while [ "$1" != "-o" ]; do shift; done
+    sleep 0.2
+    echo built > "$2"
+    EXIT ;;
+esac
+"""
+
+ENSURE = """
+import pathlib, sys
+from servingplan.localcluster.build import ensure_built
+ensure_built(pathlib.Path(sys.argv[1]))
+"""
+
+
+@pytest.fixture
+def fake_go(monkeypatch, tmp_path):
+    """Puts the fake `go` on the PATH and returns the file that tells its builds."""
+    crd = tmp_path / "module" / build.STAGE_CRD
+    crd.parent.mkdir(parents=True)
+    crd.write_text("kind: CustomResourceDefinition\n")
+
+    def put(end="exit 0"):
+        program = tmp_path / "bin" / "go"
+        program.parent.mkdir()
+        script = FAKE_GO.replace("MODULE", str(tmp_path / "module")).replace("BUILDS", str(tmp_path / "builds"))
+        program.write_text(script.replace("EXIT", end))
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+        return tmp_path / "builds"
+
+    return put
+
+
+def test_a_build_is_kept_whole_with_its_links_and_shipped_files(fake_go, tmp_path, capsys):
+    builds = fake_go()
+    programs = ensure_built(tmp_path / "cache")
+    assert programs.controlplane.read_text() == programs.kubectl.read_text() == "built\n"
+    assert programs.stage_crd.read_text() == "kind: CustomResourceDefinition\n"
+    assert len(builds.read_text().splitlines()) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "Building etcd, the Kubernetes control plane and kubectl" in told.err
+
+    ensure_built(tmp_path / "cache")
+    assert len(builds.read_text().splitlines()) == 2
+    assert capsys.readouterr().err == ""
+
+
+def test_two_builders_at_once_build_once(fake_go, tmp_path):
+    builds = fake_go()
+    started = [subprocess.Popen([sys.executable, "-c", ENSURE, str(tmp_path / "cache")]) for _ in range(2)]
+    assert [builder.wait(60) for builder in started] == [0, 0]
+    assert len(builds.read_text().splitlines()) == 2
+
+
+def test_a_failed_build_says_what_go_said_and_leaves_nothing(fake_go, tmp_path):
+    fake_go(end='echo "main.go:7:2: undefined: nothing" >&2; exit 1')
+    with pytest.raises(InputError, match="undefined: nothing") as raised:
+        ensure_built(tmp_path / "cache")
+    assert raised.value.problems[0].reason == "BuildFailed"
+    assert [left for left in (tmp_path / "cache").iterdir() if left.is_dir()] == []
+
+
+def test_what_a_killed_build_left_is_removed_by_the_next(fake_go, tmp_path):
+    fake_go()
+    left = tmp_path / "cache" / ".controlplane-abcdef"
+    left.mkdir(parents=True)
+    ensure_built(tmp_path / "cache")
+    assert not left.exists()

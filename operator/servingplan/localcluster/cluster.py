@@ -23,7 +23,7 @@ from servingplan.localcluster import components, kubeconfig, nodes, stages
 from servingplan.localcluster.audit import AuditLog
 from servingplan.localcluster.build import Programs, ensure_built
 from servingplan.localcluster.components import Options, Places
-from servingplan.localcluster.failures import KubectlFailed, StartFailed
+from servingplan.localcluster.failures import KubectlFailed, NotSeen, StartFailed
 from servingplan.localcluster.kubectl import Kubectl, wait_until
 from servingplan.localcluster.processes import Processes
 from servingplan.localcluster.rundir import RunFolder
@@ -172,6 +172,7 @@ class LocalCluster:
         self._install_stages(programs)
         processes.start("kwok", components.kwok(programs, places))
         self._wait("kube-controller-manager", self._default_account_exists)
+        processes.check()
 
     def _write_keys(self, programs: Programs) -> None:
         places = self._places
@@ -189,14 +190,11 @@ class LocalCluster:
 
     def _wait(self, component: str, condition: Callable[[], bool]) -> None:
         assert self._processes is not None  # noqa: S101 - set before anything is waited for
+        processes = self._processes
         try:
-            wait_until(
-                condition, what=f"a working {component}", timeout_s=START_TIMEOUT_S, meanwhile=self._processes.check
-            )
-        except StartFailed as failure:
-            if component in str(failure) and "last lines" in str(failure):
-                raise
-            raise StartFailed(f"{failure}. {self._processes.last_lines(component)}") from failure
+            wait_until(condition, what=f"a working {component}", timeout_s=START_TIMEOUT_S, meanwhile=processes.check)
+        except NotSeen as late:
+            raise StartFailed(f"{late}. {processes.last_lines(component)}") from late
 
     def _api_ready(self) -> bool:
         pki = self._places.pki

@@ -16,6 +16,10 @@ class StartFailed(ClusterError):
     """A component of the local cluster did not start or ended by itself."""
 
 
+class NotSeen(ClusterError):
+    """What was waited for did not come in time."""
+
+
 class KubectlFailed(ClusterError):
     """``kubectl`` ended with an error; ``stderr`` is what it said, ``code`` its exit code."""
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
-from servingplan.localcluster.failures import KubectlFailed, StartFailed
+from servingplan.localcluster.failures import KubectlFailed, NotSeen
 
 TIMEOUT_S = 60.0
 POLL_S = 0.1
@@ -23,7 +23,8 @@ POLL_S = 0.1
 class Kubectl:
     """``kubectl`` with fixed options; ``kubectl("get", "pods")`` returns its standard output.
 
-    options: put before the arguments of each call, as in ``--kubeconfig``. Raises `KubectlFailed` with what it said.
+    options: put before the arguments of each call, as in ``--kubeconfig``. Raises `KubectlFailed` with what it said,
+    `NotSeen` when it takes too long.
     """
 
     def __init__(self, program: Path, *, options: Sequence[str] = (), cache: Path | None = None) -> None:
@@ -32,16 +33,19 @@ class Kubectl:
 
     def __call__(self, *arguments: str, stdin: str | None = None, timeout_s: float = TIMEOUT_S) -> str:
         """Runs one command and returns its standard output."""
-        done = subprocess.run(  # noqa: S603 - kubectl itself
-            (str(self.program), *self.options, *arguments),
-            input=stdin,
-            # A user's kuberc may change defaults and add aliases: a test must not depend on it.
-            env=os.environ | {"KUBECTL_KUBERC": "false"},
-            capture_output=True,
-            text=True,
-            timeout=timeout_s,
-            check=False,
-        )
+        try:
+            done = subprocess.run(  # noqa: S603 - kubectl itself
+                (str(self.program), *self.options, *arguments),
+                input=stdin,
+                # A user's kuberc may change defaults and add aliases: a test must not depend on it.
+                env=os.environ | {"KUBECTL_KUBERC": "false"},
+                capture_output=True,
+                text=True,
+                timeout=timeout_s,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as late:
+            raise NotSeen(f"an answer of kubectl {' '.join(arguments)} was not seen within {timeout_s:.0f} s") from late
         if done.returncode != 0:
             raise KubectlFailed(arguments, done.returncode, done.stderr)
         return done.stdout
@@ -64,7 +68,7 @@ class Kubectl:
 def wait_until(
     condition: Callable[[], bool], *, what: str, timeout_s: float, meanwhile: Callable[[], None] = lambda: None
 ) -> None:
-    """Waits until ``condition()`` holds; raises `StartFailed` that names ``what`` after ``timeout_s``.
+    """Waits until ``condition()`` holds; raises `NotSeen` that names ``what`` after ``timeout_s``.
 
     meanwhile: called between two tries, to raise early when waiting has become pointless.
     """
@@ -72,5 +76,5 @@ def wait_until(
     while not condition():
         meanwhile()
         if monotonic() > deadline:
-            raise StartFailed(f"{what} was not seen within {timeout_s:.0f} s")
+            raise NotSeen(f"{what} was not seen within {timeout_s:.0f} s")
         sleep(POLL_S)
