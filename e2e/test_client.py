@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import kopf
 import pytest
 
 from servingplan.clients.answers import ApplyConflict, KindNotServed
@@ -14,6 +15,7 @@ from servingplan.clients.kubeconfig import load_endpoint
 from servingplan.clients.kubernetes import KubernetesClient
 from servingplan.clients.references import ObjectRef
 from servingplan.controller.events import EVENTS_API, EventLimits, EventRecorder
+from servingplan.controller.login import login_with
 from servingplan.errors import Conflict, NotFound, Refused
 
 MANAGER = "servingplan-e2e"
@@ -177,8 +179,21 @@ async def test_a_scale_against_an_old_state_is_a_conflict_even_when_forced(clien
     assert (await client.get_scale(ref))["spec"]["replicas"] == 2
 
 
+async def served_by_a_new_client(connection: Connection, kind: str) -> KubernetesClient:
+    """A client that has not been told yet that the kind is missing, as soon as the server serves it."""
+    async with asyncio.timeout(60):
+        while True:
+            client = KubernetesClient(session=connection.session, server=connection.server, field_manager=MANAGER)
+            try:
+                assert (await client.resolve("e2e.servingplan.dev/v1", kind)).has_scale
+            except KindNotServed:
+                await asyncio.sleep(0.1)
+            else:
+                return client
+
+
 async def test_a_custom_resource_is_scaled_by_merge_patch_against_a_known_state(
-    client, cluster, namespace, tmp_path
+    client, connection, cluster, namespace, tmp_path
 ) -> None:
     plural, kind = f"widgets{namespace[-8:]}", f"Widget{namespace[-8:]}"
     definition = tmp_path / "crd.yaml"
@@ -187,11 +202,7 @@ async def test_a_custom_resource_is_scaled_by_merge_patch_against_a_known_state(
         await client.resolve("e2e.servingplan.dev/v1", kind)
     cluster.kubectl("apply", "-f", str(definition))
     try:
-        cluster.kubectl("wait", "--for=condition=Established", f"crd/{plural}.e2e.servingplan.dev", "--timeout=30s")
-        fresh = KubernetesClient(
-            session=client._transport._session, server=client._transport._server, field_manager=MANAGER
-        )
-        assert (await fresh.resolve("e2e.servingplan.dev/v1", kind)).has_scale
+        fresh = await served_by_a_new_client(connection, kind)
         ref = ObjectRef(api_version="e2e.servingplan.dev/v1", kind=kind, name="w", namespace=namespace)
         await fresh.apply(
             {
@@ -322,3 +333,28 @@ async def test_of_two_writers_on_one_state_at_most_one_succeeds(client, namespac
         # The Deployment's controller writes its status meanwhile: then both are too late.
         while (result := await race()) != ["Conflict", "dict"]:
             assert result == ["Conflict", "Conflict"]
+
+
+async def test_kopf_watches_over_the_same_connections_and_writes_nothing(
+    client, connection, namespace, requests
+) -> None:
+    registry, seen, stop = kopf.OperatorRegistry(), asyncio.Event(), asyncio.Event()
+    kopf.on.login(registry=registry)(login_with(connection))
+
+    @kopf.on.event("v1", "configmaps", registry=registry)
+    async def look(name: str, **_: object) -> None:
+        if name == "watched":
+            seen.set()
+
+    watching = asyncio.create_task(
+        kopf.operator(registry=registry, standalone=True, namespaces=[namespace], stop_flag=stop)
+    )
+    await client.create(config_map(namespace, "watched"))
+    requests.sent.clear()
+    async with asyncio.timeout(60):
+        await seen.wait()
+    stop.set()
+    await watching
+    assert ("watch", "configmaps", "200") in requests.sent
+    assert {verb for verb, _, _ in requests.sent} <= {"get", "list", "watch"}
+    await client.get(ObjectRef.of(config_map(namespace, "watched")))
