@@ -21,7 +21,8 @@ from e2e.support.workloads import condition, gpu_deployment, instant, is_ready, 
 from servingplan.localcluster.build import ensure_built
 from servingplan.localcluster.cluster import LocalCluster
 from servingplan.localcluster.failures import KubectlFailed, StartFailed
-from servingplan.localcluster.stages import FAILS_LABEL, READY_AT, Failure, Span
+from servingplan.localcluster.matching import FAILS_LABEL, Failure
+from servingplan.localcluster.stages import READY_AT, Span
 
 # A timestamp of the API has whole seconds.
 RESOLUTION = timedelta(seconds=1)

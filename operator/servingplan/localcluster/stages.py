@@ -16,15 +16,29 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 from servingplan.localcluster import templates
+from servingplan.localcluster.matching import (
+    FAILS_LABEL,
+    PREFIX,
+    WAITING_REASON,
+    Failure,
+    absent,
+    alive,
+    annotation,
+    exists,
+    expression,
+    fails,
+    fails_not,
+    label,
+    not_waiting,
+    phase,
+    ready,
+)
 
-PREFIX = "localcluster.servingplan.dev"
 MANAGED_LABEL = f"{PREFIX}/kubelet"
 MANAGED_VALUE = "running"
-FAILS_LABEL = f"{PREFIX}/fails"
 # Annotations of a pod: the instants that were drawn for it, and whether its node is stopped.
 RUNS_AT = f"{PREFIX}/runs-at"
 READY_AT = f"{PREFIX}/ready-at"
@@ -40,13 +54,6 @@ RESTARTS_AFTER = "10s"
 COMPLETES_AFTER_MS = 1_000
 # Longer than any cluster of ours lives.
 HOLD_MS = 30 * 24 * 3600 * 1000
-
-
-class Failure(StrEnum):
-    """How a pod fails when its label ``localcluster.servingplan.dev/fails`` says so."""
-
-    IMAGE_PULL = "ImagePullBackOff"
-    CRASH = "CrashLoopBackOff"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +106,7 @@ def timetable(*, pull: Span, load: Span, selector: Mapping[str, str] | None = No
     """
     return _pod_stage(
         _rule_name("pod-timetable", selector),
-        match=[_alive(), _phase("Pending"), _absent(READY_AT)],
+        match=[alive(), phase("Pending"), absent(READY_AT)],
         selector=selector,
         # kwok takes a stage of weight 0 only where no other one matches.
         weight=1 if selector else 0,
@@ -118,7 +125,7 @@ def termination(*, delay: Span, selector: Mapping[str, str] | None = None) -> di
     """
     return _pod_stage(
         _rule_name("pod-terminating", selector),
-        match=[_exists(".metadata.deletionTimestamp"), _absent(GONE_AT)],
+        match=[exists(".metadata.deletionTimestamp"), absent(GONE_AT)],
         selector=selector,
         weight=1 if selector else 0,
         event=("Killing", "Stopping the containers"),
@@ -129,8 +136,8 @@ def termination(*, delay: Span, selector: Mapping[str, str] | None = None) -> di
 def _pod_run() -> dict[str, Any]:
     return _pod_stage(
         "pod-run",
-        match=[_alive(), _phase("Pending"), _exists(".status.startTime"), _fails_not(Failure.IMAGE_PULL)],
-        delay={"durationFrom": {"expressionFrom": _annotation(RUNS_AT)}},
+        match=[alive(), phase("Pending"), exists(".status.startTime"), fails_not(Failure.IMAGE_PULL)],
+        delay={"durationFrom": {"expressionFrom": annotation(RUNS_AT)}},
         event=("Started", "Started the containers"),
         status=templates.RUNNING,
     )
@@ -139,8 +146,8 @@ def _pod_run() -> dict[str, Any]:
 def _pod_ready() -> dict[str, Any]:
     return _pod_stage(
         "pod-ready",
-        match=[_alive(), _phase("Running"), _ready("NotIn"), _fails_not(Failure.CRASH), _no_waiting()],
-        delay={"durationFrom": {"expressionFrom": _annotation(READY_AT)}},
+        match=[alive(), phase("Running"), ready("NotIn"), fails_not(Failure.CRASH), not_waiting()],
+        delay={"durationFrom": {"expressionFrom": annotation(READY_AT)}},
         status=templates.READY,
     )
 
@@ -149,8 +156,8 @@ def _pod_image_pull_fails() -> dict[str, Any]:
     return _pod_stage(
         "pod-image-pull-fails",
         match=[
-            *(_alive(), _phase("Pending"), _exists(".status.startTime"), _fails(Failure.IMAGE_PULL)),
-            _expression(_WAITING_REASON, "NotIn", [Failure.IMAGE_PULL]),
+            *(alive(), phase("Pending"), exists(".status.startTime"), fails(Failure.IMAGE_PULL)),
+            expression(WAITING_REASON, "NotIn", [Failure.IMAGE_PULL]),
         ],
         event=("Failed", "Failed to pull an image: not found"),
         status=templates.IMAGE_PULL_BACK_OFF,
@@ -160,7 +167,7 @@ def _pod_image_pull_fails() -> dict[str, Any]:
 def _pod_crashes() -> dict[str, Any]:
     return _pod_stage(
         "pod-crashes",
-        match=[_alive(), _phase("Running"), _fails(Failure.CRASH), _no_waiting()],
+        match=[alive(), phase("Running"), fails(Failure.CRASH), not_waiting()],
         delay={"durationMilliseconds": CRASHES_AFTER_MS},
         event=("BackOff", "Back-off restarting failed container"),
         status=templates.CRASH_LOOP_BACK_OFF,
@@ -168,10 +175,10 @@ def _pod_crashes() -> dict[str, Any]:
 
 
 def _pod_restarts() -> dict[str, Any]:
-    still_failing = f'if {_label(FAILS_LABEL)} == "{Failure.CRASH}" then "{RESTARTS_AFTER}" else "0s" end'
+    still_failing = f'if {label(FAILS_LABEL)} == "{Failure.CRASH}" then "{RESTARTS_AFTER}" else "0s" end'
     return _pod_stage(
         "pod-restarts",
-        match=[_alive(), _phase("Running"), _exists(_WAITING_REASON)],
+        match=[alive(), phase("Running"), exists(WAITING_REASON)],
         delay={"durationFrom": {"expressionFrom": still_failing}},
         metadata=templates.restart(ready_at=READY_AT, load_key=LOAD),
         status=templates.RUNNING,
@@ -179,10 +186,10 @@ def _pod_restarts() -> dict[str, Any]:
 
 
 def _pod_completes() -> dict[str, Any]:
-    job = _expression(".metadata.ownerReferences.[].kind", "In", ["Job"])
+    job = expression(".metadata.ownerReferences.[].kind", "In", ["Job"])
     return _pod_stage(
         "pod-completes",
-        match=[_alive(), _phase("Running"), _ready("In"), job],
+        match=[alive(), phase("Running"), ready("In"), job],
         delay={"durationMilliseconds": COMPLETES_AFTER_MS},
         status=templates.ENDED,
     )
@@ -190,13 +197,13 @@ def _pod_completes() -> dict[str, Any]:
 
 def _pod_end() -> dict[str, Any]:
     # Both are instants in UTC, so that the smaller text is the earlier instant.
-    earlier = f"[{_annotation(GONE_AT)}, .metadata.deletionTimestamp] | min"
+    earlier = f"[{annotation(GONE_AT)}, .metadata.deletionTimestamp] | min"
     return _pod_stage(
         "pod-end",
         match=[
-            _exists(".metadata.deletionTimestamp"),
-            _exists(_annotation(GONE_AT)),
-            _expression(".status.phase", "NotIn", ["Succeeded", "Failed"]),
+            exists(".metadata.deletionTimestamp"),
+            exists(annotation(GONE_AT)),
+            expression(".status.phase", "NotIn", ["Succeeded", "Failed"]),
         ],
         delay={"durationFrom": {"expressionFrom": earlier}},
         status=templates.ENDED,
@@ -207,9 +214,9 @@ def _pod_gone() -> dict[str, Any]:
     stage = _pod_stage(
         "pod-gone",
         match=[
-            _exists(".metadata.deletionTimestamp"),
-            _expression(".metadata.finalizers", "DoesNotExist"),
-            _expression(".status.phase", "In", ["Succeeded", "Failed"]),
+            exists(".metadata.deletionTimestamp"),
+            expression(".metadata.finalizers", "DoesNotExist"),
+            expression(".status.phase", "In", ["Succeeded", "Failed"]),
         ],
     )
     stage["spec"]["next"] = {"delete": True}
@@ -218,13 +225,13 @@ def _pod_gone() -> dict[str, Any]:
 
 def _pod_hold() -> dict[str, Any]:
     # A stage that waits replaces the one that kwok had in its queue for this pod.
-    stage = _stage("pod-hold", kind="Pod", match=[_exists(_annotation(NODE_STOPPED))])
+    stage = _stage("pod-hold", kind="Pod", match=[exists(annotation(NODE_STOPPED))])
     stage["spec"] |= {"delay": {"durationMilliseconds": HOLD_MS}, "next": {}}
     return stage
 
 
 def _node_ready() -> dict[str, Any]:
-    stage = _stage("node-ready", kind="Node", match=[_ready("NotIn")])
+    stage = _stage("node-ready", kind="Node", match=[ready("NotIn")])
     stage["spec"]["next"] = {"patches": [{"subresource": "status", "root": "status", "template": templates.NODE_READY}]}
     return stage
 
@@ -241,7 +248,7 @@ def _pod_stage(
     status: str = "",
 ) -> dict[str, Any]:
     """A stage of pods whose node is not stopped: wait ``delay``, send ``event``, patch metadata and status."""
-    on_live_node = _expression(_annotation(NODE_STOPPED), "DoesNotExist")
+    on_live_node = expression(annotation(NODE_STOPPED), "DoesNotExist")
     stage = _stage(name, kind="Pod", match=[*match, on_live_node])
     spec = stage["spec"]
     if selector:
@@ -278,51 +285,3 @@ def _rule_name(name: str, selector: Mapping[str, str] | None) -> str:
         return name
     key = json.dumps(dict(selector), sort_keys=True)
     return f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:8]}"
-
-
-_WAITING_REASON = ".status.containerStatuses.[].state.waiting.reason"
-
-
-def _expression(key: str, operator: str, values: Sequence[str] = ()) -> dict[str, Any]:
-    """One condition on the object, in kwok's form of a jq key with an operator of label selectors."""
-    return {"key": key, "operator": operator} | ({"values": [str(value) for value in values]} if values else {})
-
-
-def _annotation(name: str) -> str:
-    return f'.metadata.annotations["{name}"]'
-
-
-def _label(name: str) -> str:
-    return f'.metadata.labels["{name}"]'
-
-
-def _exists(key: str) -> dict[str, Any]:
-    return _expression(key, "Exists")
-
-
-def _absent(annotation: str) -> dict[str, Any]:
-    return _expression(_annotation(annotation), "DoesNotExist")
-
-
-def _alive() -> dict[str, Any]:
-    return _expression(".metadata.deletionTimestamp", "DoesNotExist")
-
-
-def _phase(phase: str) -> dict[str, Any]:
-    return _expression(".status.phase", "In", [phase])
-
-
-def _ready(operator: str) -> dict[str, Any]:
-    return _expression('.status.conditions.[] | select( .type == "Ready" ) | .status', operator, ["True"])
-
-
-def _fails(failure: Failure) -> dict[str, Any]:
-    return _expression(_label(FAILS_LABEL), "In", [failure])
-
-
-def _fails_not(failure: Failure) -> dict[str, Any]:
-    return _expression(_label(FAILS_LABEL), "NotIn", [failure])
-
-
-def _no_waiting() -> dict[str, Any]:
-    return _expression(_WAITING_REASON, "DoesNotExist")
