@@ -185,6 +185,11 @@ def test_a_malformed_value_is_one_problem_that_says_what_to_do(plan, path, reaso
     assert says in problems[path][1]
 
 
+def test_an_override_lies_in_this_century():
+    override = {"name": "x", "start": "0001-01-01T00:00", "end": "2026-12-01T19:00", "replicas": 1}
+    assert set(problems_of(document(**scheduled(overrides=[override])))) == {"spec.schedule.overrides[0].start"}
+
+
 def test_defaults_are_those_of_the_schema():
     kept = as_kept(document(reserve=None, scaleDown=None, bounds={"maxReplicas": 8}))["spec"]
     assert kept["reserve"] == {"replicas": 1}

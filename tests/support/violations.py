@@ -141,6 +141,18 @@ _CASES: tuple[tuple[str, dict[str, Any], Rule, str], ...] = (
         "spec.leadTime.max",
     ),
     (
+        "a lead of more than a day",
+        document(leadTime={"declared": "24h1s"}),
+        rules.LEAD_LIMIT,
+        "spec.leadTime.declared",
+    ),
+    (
+        "a fall of more than an hour a step",
+        document(scaleDown={"every": "61m"}),
+        rules.EVERY_LIMIT,
+        "spec.scaleDown.every",
+    ),
+    (
         "a fall without time between steps",
         document(scaleDown={"every": "0s"}),
         rules.POSITIVE_DURATION,

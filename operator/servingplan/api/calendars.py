@@ -67,7 +67,8 @@ def _valid_until(config: ConfigSource, name: str) -> tuple[date | None, str | No
     if text is None:
         return None, None
     try:
-        return date.fromisoformat(text.strip()), None
+        # Beyond the last expanded date nobody knows the calendar, whatever it says.
+        return min(date.fromisoformat(text.strip()), LAST_DATE), None
     except ValueError:
         return (
             None,

@@ -81,6 +81,8 @@ def _without_config(convert: Callable[[Any, str], object]) -> Check:
 
 PARTS: Mapping[str, tuple[TypeAdapter[Any], Check]] = {
     "spec.engine": (TypeAdapter(EngineSpec), _without_config(target.engine)),
+    "spec.engine.extraArgs": (TypeAdapter(list[str]), _without_config(target.extra_args)),
+    "spec.engine.podTemplate": (TypeAdapter(dict[str, Any]), _without_config(target.pod_template)),
     "spec.targetRef": (TypeAdapter(TargetRefSpec), _without_config(target.target_ref)),
     "spec.schedule.timeZone": (TypeAdapter(str), _without_config(windows.zone)),
     "spec.schedule.windows[]": (TypeAdapter(WindowSpec), _without_config(windows.window)),
@@ -88,7 +90,8 @@ PARTS: Mapping[str, tuple[TypeAdapter[Any], Check]] = {
     "spec.schedule.profile": (TypeAdapter(ProfileSpec), profiles.profile),
     "spec.schedule.calendars[]": (TypeAdapter(CalendarSpec), calendars.calendar),
 }
-"""The parts whose conversion can fail although their form is valid, by path."""
+"""The parts whose conversion can fail although their form is valid, by path. What is judged alone stands alone, so
+that a mistake beside it does not hide it."""
 
 
 def _part_problems(kept: Mapping[str, Any], config: ConfigSource, known: list[Problem]) -> Iterator[Problem]:

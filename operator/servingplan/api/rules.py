@@ -20,6 +20,9 @@ from typing import Any
 from servingplan.planning.calendar import MAX_CRON_DURATION
 from servingplan.planning.units import parse_duration
 
+LONGEST_LEAD, LONGEST_STEP = timedelta(hours=24), timedelta(hours=1)
+"""They bound how far the planning looks ahead and back, so that no plan can keep the operator busy for long."""
+
 FLOOR_KINDS = ("HorizontalPodAutoscaler", "ScaledObject")
 
 Json = Mapping[str, Any]
@@ -223,6 +226,18 @@ POSITIVE_DURATION = Rule(
     message="must be longer than 0s",
     reason="InvalidDuration",
     holds=_positive,
+)
+LEAD_LIMIT = Rule(
+    cel="duration(self) <= duration('24h')",
+    message="must be at most 24h: a replica that takes a day to be ready is a fault to look at, not one to plan for",
+    reason="InvalidDuration",
+    holds=lambda text: parse_duration(text) <= LONGEST_LEAD,
+)
+EVERY_LIMIT = Rule(
+    cel="duration(self) <= duration('1h')",
+    message="must be at most 1h: replicas that nobody needs would stay for days; lower it, or raise bounds.minReplicas",
+    reason="InvalidDuration",
+    holds=lambda text: parse_duration(text) <= LONGEST_STEP,
 )
 LEAD_MAX = Rule(
     cel="!has(self.max) || duration(self.max) >= duration(self.declared)",

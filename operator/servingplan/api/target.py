@@ -6,7 +6,7 @@ Place in the flow: part of ``resolve``. In: a wire model whose form is valid. Ou
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from servingplan.api.arguments import argument_problems
@@ -69,13 +69,8 @@ def target_ref(wire: TargetRefSpec, path: str) -> TargetRef:
 
 
 def engine(wire: EngineSpec, path: str) -> Engine:
-    """The engine. Raises InputError where arguments, resources or pod template set what the API owns."""
-    problems = (
-        *argument_problems(wire.extra_args, f"{path}.extraArgs"),
-        *_resource_problems(wire, f"{path}.resources"),
-        *_template_problems(wire.pod_template, f"{path}.podTemplate"),
-    )
-    if problems:
+    """The engine. Raises InputError where resources, arguments or pod template set what the API owns."""
+    if problems := tuple(_resource_problems(wire, f"{path}.resources")):
         raise InputError(*problems)
     return Engine(
         image=wire.image,
@@ -90,7 +85,7 @@ def engine(wire: EngineSpec, path: str) -> Engine:
         kv_cache_dtype=wire.kv_cache_dtype,
         dtype=wire.dtype,
         prefix_caching=wire.prefix_caching,
-        extra_args=tuple(wire.extra_args),
+        extra_args=extra_args(wire.extra_args, f"{path}.extraArgs"),
         accelerator_resource=wire.accelerator.resource,
         resources=wire.resources,
         port=wire.port,
@@ -101,8 +96,22 @@ def engine(wire: EngineSpec, path: str) -> Engine:
         startup_check=StartupCheck(wire.startup_check),
         drain_timeout=parse_duration(wire.drain_timeout),
         deletion_policy=DeletionPolicy(wire.deletion_policy),
-        pod_template=wire.pod_template,
+        pod_template=pod_template(wire.pod_template, f"{path}.podTemplate"),
     )
+
+
+def extra_args(arguments: Sequence[str], path: str) -> tuple[str, ...]:
+    """The arguments. Raises InputError for each that sets what the API owns."""
+    if problems := tuple(argument_problems(arguments, path)):
+        raise InputError(*problems)
+    return tuple(arguments)
+
+
+def pod_template(template: Mapping[str, Any], path: str) -> Mapping[str, Any]:
+    """The template. Raises InputError for each field that the API owns."""
+    if problems := tuple(_template_problems(template, path)):
+        raise InputError(*problems)
+    return template
 
 
 def _volume(wire: VolumeSpec | None) -> Volume | None:

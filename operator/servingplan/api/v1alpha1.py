@@ -17,11 +17,12 @@ from servingplan.api.status import Status
 from servingplan.api.wire import (
     MAX_PARALLELISM,
     CapacityPerReplica,
-    Duration,
+    LeadDuration,
     Percent,
     PositiveDuration,
     Replicas,
     SomeReplicas,
+    StepDuration,
     Tokens,
     Wire,
     map_by,
@@ -118,9 +119,9 @@ class LeadTimeSpec(Wire):
 
     keeps: ClassVar = (rules.LEAD_MAX,)
 
-    declared: Duration = Field(description="How long a replica takes to be ready.")
+    declared: LeadDuration = Field(description="How long a replica takes to be ready.")
     margin: Percent = Field(default="20%", description="Added to the lead, in per cent of it.")
-    max: Duration | None = Field(
+    max: LeadDuration | None = Field(
         default=None, description="The lead with its margin is never longer; three times declared where left out."
     )
 
@@ -129,7 +130,7 @@ class ScaleDownSpec(Wire):
     """How a fall goes down."""
 
     step: SomeReplicas = Field(default=1, description="Most replicas that leave at a time.")
-    every: PositiveDuration = Field(default="2m", description="Time between two steps.")
+    every: StepDuration = Field(default="2m", description="Time between two steps.")
 
 
 class BoundsSpec(Wire):

@@ -68,7 +68,7 @@ RESOURCE_PATTERN = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*
 KEY_PATTERN = r"^[-._a-zA-Z0-9]+$"
 API_VERSION_PATTERN = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?v[0-9]+((alpha|beta)[0-9]+)?$"
 KIND_PATTERN = r"^[A-Z][A-Za-z0-9]*$"
-LOCAL_TIME_PATTERN = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]$"
+LOCAL_TIME_PATTERN = r"^20[0-9]{2}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]$"
 
 PATTERN_WORDS: Mapping[str, str] = {
     NAME_PATTERN: "lower-case letters, digits and '-', for example working-day",
@@ -78,7 +78,7 @@ PATTERN_WORDS: Mapping[str, str] = {
     KEY_PATTERN: "the key of a Secret: letters, digits, '-', '_' and '.'",
     API_VERSION_PATTERN: "an API version, for example apps/v1",
     KIND_PATTERN: "a kind, for example Deployment",
-    LOCAL_TIME_PATTERN: "a local date and time without zone or seconds, for example 2026-12-01T07:00",
+    LOCAL_TIME_PATTERN: "a local date and time of this century, without zone or seconds, for example 2026-12-01T07:00",
     DURATION_PATTERN: "a duration, for example 90s, 10m, 1h30m or 1500ms",
     PERCENT_PATTERN: "a percentage, for example 20%",
 }
@@ -91,6 +91,11 @@ Duration = Annotated[str, Field(max_length=32, pattern=DURATION_PATTERN)]
 PositiveDuration = Annotated[
     str,
     Field(max_length=32, pattern=DURATION_PATTERN, json_schema_extra=ruled(rules.POSITIVE_DURATION)),
+]
+LeadDuration = Annotated[str, Field(max_length=32, pattern=DURATION_PATTERN, json_schema_extra=ruled(rules.LEAD_LIMIT))]
+StepDuration = Annotated[
+    str,
+    Field(max_length=32, pattern=DURATION_PATTERN, json_schema_extra=ruled(rules.POSITIVE_DURATION, rules.EVERY_LIMIT)),
 ]
 Percent = Annotated[str, Field(max_length=8, pattern=PERCENT_PATTERN)]
 RequestsPerSecond = Annotated[float, Field(ge=0, le=MAX_RATE)]

@@ -59,13 +59,14 @@ class _PlainResolver(VersionedResolver):
 
 
 def read_yaml(text: str) -> Iterator[tuple[int, Any]]:
-    """Each document with the line on which it starts. Raises Unreadable."""
+    """Each document that is not empty, with the line on which it starts. Raises Unreadable."""
     yaml = YAML(typ="safe", pure=True)
     yaml.Resolver = _PlainResolver
     try:
         for node in yaml.compose_all(text):
-            if node is not None:
-                yield node.start_mark.line + 1, _Builder().value(node)
+            value = None if node is None else _Builder().value(node)
+            if value is not None:
+                yield node.start_mark.line + 1, value
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise Unreadable(_words(error), mark.line + 1 if mark else 0) from error

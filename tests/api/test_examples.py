@@ -1,0 +1,66 @@
+"""Every file in examples/ resolves, without a warning, and is what its comments say."""
+
+from __future__ import annotations
+
+import io
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from servingplan.api.documents import read_plans
+from servingplan.api.resolve import resolve
+from servingplan.planning.plan import Plan
+from servingplan.planning.sizing import need
+from support.specs import WORKED_EXAMPLE
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+FILES = sorted(EXAMPLES.glob("*.yaml"))
+
+
+def read(file: Path) -> tuple[Plan, dict]:
+    (plan,) = read_plans([str(file)], standard_input=io.StringIO())
+    return resolve(plan.document.body, plan.config), dict(plan.document.body["spec"])
+
+
+def test_there_are_examples():
+    assert {file.stem for file in FILES} >= {
+        "worked-example",
+        "target-ref",
+        "calendar-and-profile",
+        "hpa-floor",
+        "overrides",
+    }
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_an_example_resolves_without_a_warning(file: Path):
+    plan, _ = read(file)
+    assert plan.warnings == ()
+    assert plan.namespace == "llm"
+
+
+def test_all_examples_fit_into_one_cluster():
+    plans = read_plans([str(EXAMPLES)], standard_input=io.StringIO())
+    assert len({plan.document.name for plan in plans}) == len(FILES)
+
+
+def test_the_worked_example_is_the_one_of_the_tests():
+    _, spec = read(EXAMPLES / "worked-example.yaml")
+    unlike = {"engine"}
+    assert {key: value for key, value in spec.items() if key not in unlike} == {
+        key: value for key, value in WORKED_EXAMPLE.items() if key not in unlike
+    }
+
+
+def test_the_worked_example_needs_five_on_working_days_and_two_otherwise():
+    plan, _ = read(EXAMPLES / "worked-example.yaml")
+    totals = [need(Decimal(rate), plan.capacity, 8).replicas + plan.reserve.replicas for rate in (18, 2)]
+    assert totals == [5, 2]
+
+
+def test_the_calendars_hold_the_dates_that_the_comments_name():
+    plan, _ = read(EXAMPLES / "calendar-and-profile.yaml")
+    assert [len(calendar.dates) for calendar in plan.calendars] == [5 * 17 + 1, 4]
+    assert plan.profile is not None
+    assert len(plan.profile.rates) == 168
