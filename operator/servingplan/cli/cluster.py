@@ -97,8 +97,7 @@ class Cluster:
                 metadata["namespace"],
                 PLURAL,
                 metadata["name"],
-                # Text passes through every version of the client unchanged; JSON is YAML.
-                json.dumps(body),
+                body,
                 field_manager=MANAGER,
                 force=True,
                 **({"dry_run": "All"} if dry_run else {}),

@@ -11,15 +11,25 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from servingplan.cli.cluster import MANAGER
+from servingplan.errors import Refused
 
 Json = dict[str, Any]
 _APPLY = "Apply"
 
 
 def owned_spec(plan: Json) -> Json:
-    """What this command line owns of the spec, with its live values: ``suspend`` and its overrides."""
+    """What this command line owns of the spec, with its live values: ``suspend`` and its overrides.
+
+    Raises Refused where its name owns more: the next apply would take that out of the plan.
+    """
     spec: Json = {}
     for fields in _fields(plan, mine=True):
+        if foreign := _foreign(fields):
+            raise Refused(
+                f"{', '.join(foreign)} of this plan was applied by {MANAGER}, which only writes suspend and overrides: "
+                "apply your manifest again under its own --field-manager with --force-conflicts, and remove these "
+                f"entries of {MANAGER} from metadata.managedFields"
+            )
         if "f:suspend" in fields:
             spec["suspend"] = bool(plan["spec"].get("suspend", False))
         names = _override_names(fields)
@@ -63,6 +73,13 @@ def owner_of_override(plan: Json, name: str) -> str:
     """Who wrote an override; empty where nobody is recorded."""
     names = _names(entry for entry in _entries(plan, mine=None) if name in _override_names(_spec_fields(entry)))
     return ", ".join(names)
+
+
+def _foreign(fields: Json) -> tuple[str, ...]:
+    """Fields that this command line never writes."""
+    schedule = [f"spec.schedule.{key[2:]}" for key in fields.get("f:schedule", {}) if key not in {".", "f:overrides"}]
+    rest = [f"spec.{key[2:]}" for key in fields if key not in {".", "f:suspend", "f:schedule"}]
+    return tuple(sorted([*rest, *schedule]))
 
 
 def _override_names(fields: Json) -> frozenset[str]:

@@ -6,11 +6,10 @@ from typing import Any
 
 import click
 
-from servingplan.cli.changes import change
 from servingplan.cli.cluster import Access, Cluster, access_options
 from servingplan.cli.output import output_option
 from servingplan.cli.ownership import Json, others_owning_suspend, owned_spec
-from servingplan.cli.suspend import report
+from servingplan.cli.suspend import write
 
 
 @click.command("resume")
@@ -19,7 +18,7 @@ from servingplan.cli.suspend import report
 @output_option()
 def command(name: str, output: str, **access: Any) -> None:
     """Let the plan NAME act again."""
-    report(change(Cluster(Access(**access)), name, _resumed), output)
+    write(Cluster(Access(**access)), name, _resumed, output)
 
 
 def _resumed(live: Json) -> Json:

@@ -211,12 +211,15 @@ def _required_entry(time: datetime, requirement: Requirement) -> Document:
 
 
 def hours_document(hours: GpuHours) -> Document:
-    """GPU-hours to a tenth, as JSON."""
-    return {
+    """GPU-hours to a tenth, as JSON; `planned` is exactly the sum of the three before it."""
+    parts = {
         "required": _tenth(hours.required),
         "leading": _tenth(hours.leading),
         "trailing": _tenth(hours.trailing),
-        "planned": _tenth(hours.planned),
+    }
+    return {
+        **parts,
+        "planned": _tenth(sum(parts.values())),
         "flatPeak": _tenth(hours.flat_peak),
         "savedPercent": _tenth(hours.saved_percent),
         "gpusPerReplica": hours.gpus_per_replica,

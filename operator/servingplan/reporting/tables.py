@@ -70,7 +70,7 @@ class Strip:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Rows, with the hours above and what the marks mean below."""
         rows, labels, margin, cells = self._fitting(options.max_width)
-        yield Text(" " * margin + _scale(cells) + "  replicas  GPU-h", style="dim")
+        yield Text(" " * margin + _scale(cells) + "replicas".rjust(9) + "GPU-h".rjust(7), style="dim")
         for label, row in zip(labels, rows, strict=True):
             yield _row(label.ljust(margin), row)
         yield self._legend(" " * margin, {cell.kind for row in rows for cell in row.cells})
@@ -112,7 +112,7 @@ def _row(label: str, row: DayRow) -> Text:
     for cell in row.cells:
         text.append(cell.mark, _style(cell))
     level = str(row.most) if row.fewest == row.most else f"{row.fewest}{DASH}{row.most}"
-    return text.append(f"  {level:>8}  {row.gpu_hours:5.1f}")
+    return text.append(f"  {level:>9}{row.gpu_hours:>7,.1f}")
 
 
 def _style(cell: Cell) -> str:
