@@ -338,6 +338,12 @@ def test_a_document_that_is_no_plan_at_all_has_problems_and_no_crash(plan):
             "window working-day needs 10 replicas, reserve included, but bounds.maxReplicas is 8",
             id="a window beyond the bound",
         ),
+        pytest.param(
+            document(capacity={"requestsPerSecond": 1e-300}, **scheduled(windows=[], base={"requestsPerSecond": 1})),
+            "spec.schedule.base",
+            "base needs more than 10000 replicas",
+            id="a capacity next to nothing",
+        ),
     ],
 )
 def test_what_is_probably_not_meant_is_a_warning_and_no_problem(plan, path, says):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from servingplan.api.wire import MAX_REPLICAS
 from servingplan.errors import Problem
 from servingplan.planning.plan import CronWindow, Level, Plan, Rate, Total, Window
 from servingplan.planning.sizing import need
@@ -67,9 +68,14 @@ def _beyond_maximum(plan: Plan) -> Iterator[Problem]:
             yield Problem(
                 path=path,
                 reason="BeyondMaximum",
-                message=f"{what} needs {wanted} replicas, reserve included, but bounds.maxReplicas is {maximum}: raise "
+                message=f"{what} needs {_counted(wanted)} replicas, reserve included, but bounds.maxReplicas is {maximum}: raise "
                 "the bound, or expect that it is not met",
             )
+
+
+def _counted(replicas: int) -> str:
+    """A tiny capacity would make a number of hundreds of digits."""
+    return str(replicas) if replicas <= MAX_REPLICAS else f"more than {MAX_REPLICAS}"
 
 
 def _wanted(plan: Plan, level: Level) -> int:
