@@ -68,8 +68,8 @@ def _beyond_maximum(plan: Plan) -> Iterator[Problem]:
             yield Problem(
                 path=path,
                 reason="BeyondMaximum",
-                message=f"{what} needs {_counted(wanted)} replicas, reserve included, but bounds.maxReplicas is {maximum}: "
-                "raise the bound, or expect that it is not met",
+                message=f"{what} needs {_counted(wanted)} replicas, reserve included, but "
+                f"bounds.maxReplicas is {maximum}: raise the bound, or expect that it is not met",
             )
 
 
