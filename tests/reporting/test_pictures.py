@@ -1,0 +1,51 @@
+"""Charts and pages: real images, the same every time, nothing loaded from elsewhere, nothing unescaped."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from servingplan.errors import Problem
+from servingplan.planning.plan import Total
+from servingplan.reporting.chart import chart
+from servingplan.reporting.html import page
+from servingplan.reporting.outlook import coming_days
+from support.plans import a_plan, a_window
+
+
+@pytest.fixture(scope="module")
+def outlook():
+    stated = a_window(name="stated", days=frozenset({5}), level=Total(replicas=3))
+    warning = Problem(path="spec.<b>", reason="Warned", message="<script>alert(1)</script>")
+    plan = a_plan(windows=(a_window(), stated), warnings=(warning,))
+    return coming_days(plan, datetime(2026, 12, 1, tzinfo=ZoneInfo("Europe/Berlin")), 7)
+
+
+def test_an_svg_has_text_that_can_be_found_and_is_the_same_every_time(outlook):
+    image = chart(outlook, "svg")
+    ET.fromstring(image)  # noqa: S314  our own
+    assert b"demand (requests/s)" in image
+    assert chart(outlook, "svg") == image
+
+
+def test_a_png_is_a_png(outlook):
+    assert chart(outlook, "png").startswith(b"\x89PNG\r\n\x1a\n")
+
+
+def test_a_page_loads_nothing_and_escapes_what_a_plan_says(outlook):
+    text = page(outlook)
+    assert not re.search(r"""(src|href)=["'](?!#)""", text)
+    assert "@import" not in text
+    assert "<script" not in text
+    assert "&lt;script&gt;" in text
+
+
+def test_a_page_shows_the_figures_of_the_table(outlook):
+    text = page(outlook)
+    assert f"{outlook.hours.planned:,.1f}" in text
+    assert f"{outlook.month.required:,.1f}" in text
+    assert "ready before window working-day at 08:00" in text
