@@ -24,12 +24,17 @@ def other(minutes: float = 0, manager: str = "kubectl") -> FieldOwner:
     return FieldOwner(manager=manager, time=NOON + minutes * MINUTE, ours=False)
 
 
+def untimed(manager: str = "kubectl") -> FieldOwner:
+    """As the server shows a write through ``/scale``."""
+    return FieldOwner(manager=manager, time=None, ours=manager == "servingplan")
+
+
 def scaled(after: int, minutes: float = 0, before: int = 2) -> Scale:
     return Scale(time=NOON + minutes * MINUTE, before=before, after=after, because="window working-day")
 
 
 def a_contest(**changes: object) -> Contest:
-    contest = Contest(manager="kubectl", since=NOON, last_write=NOON)
+    contest = Contest(manager="kubectl", since=NOON, last_write=NOON, value=1)
     return replace(contest, **changes)  # type: ignore[arg-type]
 
 
@@ -65,7 +70,15 @@ NARRATIVES: dict[str, Narrative] = {
     "first takeover downwards: forced": (2, 5, (other(-9),), None, 2, True, False),
     "first takeover of the value that is there: owned with the other": (5, 5, (other(-9),), None, 5, False, False),
     "nobody owns the field": (5, 5, (), None, 5, False, False),
-    "nobody owns the field, another value": (5, 2, (), scaled(5), 5, False, False),
+    "nobody owns the field before our first write: forced": (5, 2, (), None, 5, True, False),
+    "scaled to zero, which leaves no owner: raised, forced": (5, 0, (), scaled(5), 5, True, True),
+    "scaled below through /scale: raised, forced": (5, 1, (untimed(),), scaled(5), 5, True, True),
+    "scaled above through /scale: owned with the other": (5, 8, (untimed(),), scaled(5), 8, False, True),
+    "scaled to our value through /scale: no contest": (5, 5, (untimed("servingplan"), untimed()), scaled(5), None, False, False),
+    "a fall with such an owner beside us: forced": (4, 5, (untimed("servingplan"), untimed()), scaled(5), 4, True, False),
+    "a value from before server-side apply is no writer": (
+        5, 2, (untimed("before-first-apply"), untimed("servingplan")), scaled(2), 5, True, False,
+    ),
     "an owner from before our scale: no contest": (4, 5, (ours(), other(-1)), scaled(5), 4, True, False),
     "an owner from before, at level": (5, 5, (ours(), other(-1)), scaled(5), None, False, False),
     "scaled below: raised, forced": (5, 1, (other(0.5),), scaled(5), 5, True, True),
@@ -130,7 +143,7 @@ def test_a_contest_ends_after_fifteen_quiet_minutes() -> None:
 def test_a_write_during_a_contest_prolongs_it_and_keeps_the_count() -> None:
     contest = a_contest(raises=3, last_raise=NOON)
     verdict = judged(current=8, owners=(other(14), ours()), last_scale=scaled(5), contest=contest, minutes=14)
-    assert verdict.contest == replace(contest, last_write=NOON + 14 * MINUTE)
+    assert verdict.contest == replace(contest, last_write=NOON + 14 * MINUTE, value=8)
     assert verdict.again_at == NOON + 29 * MINUTE
 
 
@@ -168,6 +181,7 @@ class Field:
     """``spec.replicas`` with its managers, as the API server keeps them: times in whole seconds of the real clock."""
 
     factor: int
+    timed: bool = True
     value: int = 5
     managers: dict[str, datetime] = field(default_factory=lambda: {"servingplan": NOON})
     writes: list[timedelta] = field(default_factory=list)
@@ -188,7 +202,7 @@ class Field:
     def owners(self) -> tuple[FieldOwner, ...]:
         """The managers with their times on the plan's clock."""
         return tuple(
-            FieldOwner(manager=m, time=NOON + (t - NOON) * self.factor, ours=m == "servingplan")
+            FieldOwner(manager=m, time=NOON + (t - NOON) * self.factor if self.timed else None, ours=m == "servingplan")
             for m, t in self.managers.items()
         )
 
@@ -215,10 +229,13 @@ class Field:
         return verdict
 
 
+@pytest.mark.parametrize("timed", [True, False], ids=["by apply", "through /scale"])
 @pytest.mark.parametrize("factor", [1, 120], ids=["real clock", "120-fold clock"])
 @pytest.mark.parametrize("offset", [0, 7, 29], ids=lambda s: f"resets {s} s after our write")
-def test_an_hour_of_resets_every_thirty_seconds_costs_at_most_eight_writes(factor: int, offset: int) -> None:
-    replicas = Field(factor=factor)
+def test_an_hour_of_resets_every_thirty_seconds_costs_at_most_eight_writes(
+    factor: int, timed: bool, offset: int
+) -> None:
+    replicas = Field(factor=factor, timed=timed)
     replicas.last_scale = scaled(5)
     for second in range(3601):
         elapsed = second * SECOND
@@ -229,9 +246,10 @@ def test_an_hour_of_resets_every_thirty_seconds_costs_at_most_eight_writes(facto
     assert replicas.contest is not None
 
 
+@pytest.mark.parametrize("timed", [True, False], ids=["by apply", "through /scale"])
 @pytest.mark.parametrize("factor", [1, 120], ids=["real clock", "120-fold clock"])
-def test_one_scale_down_is_undone_at_once_and_forgotten_after_a_quarter_of_an_hour(factor: int) -> None:
-    replicas = Field(factor=factor)
+def test_one_scale_down_is_undone_at_once_and_forgotten_after_a_quarter_of_an_hour(factor: int, timed: bool) -> None:
+    replicas = Field(factor=factor, timed=timed)
     replicas.last_scale = scaled(5)
     contested = []
     for second in range(3601):
@@ -243,9 +261,10 @@ def test_one_scale_down_is_undone_at_once_and_forgotten_after_a_quarter_of_an_ho
     assert not any(contested[1500:])
 
 
+@pytest.mark.parametrize("timed", [True, False], ids=["by apply", "through /scale"])
 @pytest.mark.parametrize("factor", [1, 120], ids=["real clock", "120-fold clock"])
-def test_one_scale_up_stands_for_a_quarter_of_an_hour_and_is_owned_with_its_writer(factor: int) -> None:
-    replicas = Field(factor=factor)
+def test_one_scale_up_stands_for_a_quarter_of_an_hour_and_is_owned_with_its_writer(factor: int, timed: bool) -> None:
+    replicas = Field(factor=factor, timed=timed)
     replicas.last_scale = scaled(5)
     values = []
     for second in range(1800):
@@ -258,9 +277,10 @@ def test_one_scale_up_stands_for_a_quarter_of_an_hour_and_is_owned_with_its_writ
     assert set(values[961:]) == {5}
 
 
+@pytest.mark.parametrize("timed", [True, False], ids=["by apply", "through /scale"])
 @pytest.mark.parametrize("factor", [1, 120], ids=["real clock", "120-fold clock"])
-def test_an_ordinary_day_under_our_own_times_is_never_a_contest(factor: int) -> None:
-    replicas = Field(factor=factor, value=2, managers={"kubectl": NOON - MINUTE})
+def test_an_ordinary_day_under_our_own_times_is_never_a_contest(factor: int, timed: bool) -> None:
+    replicas = Field(factor=factor, timed=timed, value=2, managers={"kubectl": NOON - MINUTE})
     for second in range(0, 3600, 5):
         replicas.reconcile(5 if 600 <= second < 1800 else max(2, 5 - (second - 1680) // 120), second * SECOND)
     assert replicas.ever == {False}

@@ -74,6 +74,8 @@ class ContestedStatus(Wire):
 
     manager: Words = Field(description="Its field manager.")
     since: Instant = Field(description="Since when.")
+    last_write: Instant = Field(description="When it was last seen to write.")
+    value: Replicas = Field(description="The replicas that it wrote last.")
     raises: Annotated[int, Field(ge=0)] = Field(default=0, description="How often replicas were raised again.")
     last_raise: Instant | None = Field(default=None, description="When they were raised last.")
 

@@ -8,7 +8,7 @@ All instants are on the plan's clock.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from servingplan.planning.observation import Scale
@@ -26,23 +26,33 @@ repeated: an hour of resets every 30 s costs at most 8 writes."""
 CONTEST_ENDS_AFTER = timedelta(minutes=15)
 """Once nobody else has written for so long, the operator lowers again."""
 
+BEFORE_FIRST_APPLY = "before-first-apply"
+"""What the server calls the owner of a value that nobody owned when we first applied it: no writer at all."""
+
+UNKNOWN_MANAGER = "an unknown manager"
+"""Who wrote where the server names nobody."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldOwner:
-    """A manager that owns ``spec.replicas`` of the target, and when it last wrote it. `ours`: this installation."""
+    """A manager that owns ``spec.replicas`` of the target. `ours`: this installation.
+
+    time: when it last wrote; None where the server does not say, as for writes through ``/scale``.
+    """
 
     manager: str
-    time: datetime
+    time: datetime | None
     ours: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contest:
-    """Another manager writes replicas: who, when its last write was seen, and our raises since it began."""
+    """Another manager writes replicas: who, its last write as far as seen, and our raises since it began."""
 
     manager: str
     since: datetime
     last_write: datetime
+    value: int
     raises: int = 0
     last_raise: datetime | None = None
 
@@ -76,46 +86,62 @@ def judge(
     A second writer is a manager other than ours that wrote after our last change. The first takeover, when there
     was no change of ours yet, is none: then the field is simply taken.
     """
-    intruder = _second_writer(current, owners, last_scale, now)
-    standing = _standing_contest(intruder, contest, now)
+    taken = _is_taken(current, owners, last_scale)
+    intruder = _second_writer(owners, last_scale, now, taken=taken)
+    standing = _standing_contest(intruder, contest, current, now, taken=taken)
     if standing is None:
         return _as_sole_writer(desired, current, owners)
     return _against(standing, desired, current, owners, now)
 
 
+def _is_taken(current: int, owners: Sequence[FieldOwner], last_scale: Scale | None) -> bool:
+    """True where the value is not what we set and the field is not ours any more: somebody took it.
+
+    A scale to zero leaves no owner at all; the value and the lost field are all that shows it.
+    """
+    return last_scale is not None and current != last_scale.after and not any(owner.ours for owner in owners)
+
+
 def _second_writer(
-    current: int, owners: Sequence[FieldOwner], last_scale: Scale | None, now: datetime
+    owners: Sequence[FieldOwner], last_scale: Scale | None, now: datetime, *, taken: bool
 ) -> FieldOwner | None:
     """The other manager that wrote replicas after our last change, and lately; None where nobody did.
 
-    A write that has been quiet for as long as a contest lasts begins none: an owner that stays, because it applied our
+    A write that is known to be as old as a contest lasts begins none: an owner that stays, because it applied our
     value, would else begin a new contest whenever the old one ends.
     """
-    others = [owner for owner in owners if not owner.ours]
-    if last_scale is None or not others:
+    if last_scale is None:
         return None
-    latest = max(others, key=lambda owner: (owner.time, owner.manager))
-    # Times on managed fields are whole seconds: a lost field tells a write in our own second from an older one.
-    took_it = current != last_scale.after and not any(owner.ours for owner in owners)
-    lately = now < latest.time + CONTEST_ENDS_AFTER
-    return latest if lately and (latest.time > last_scale.time or took_it) else None
+    others = [owner for owner in owners if not owner.ours and owner.manager != BEFORE_FIRST_APPLY]
+    timed = [(owner.time, owner.manager, owner) for owner in others if owner.time is not None]
+    if timed:
+        time, _, latest = max(timed, key=lambda entry: entry[:2])
+        return latest if now < time + CONTEST_ENDS_AFTER and (taken or time > last_scale.time) else None
+    if not taken:
+        return None
+    manager = min((owner.manager for owner in others), default=UNKNOWN_MANAGER)
+    return FieldOwner(manager=manager, time=None, ours=False)
 
 
-def _standing_contest(intruder: FieldOwner | None, contest: Contest | None, now: datetime) -> Contest | None:
-    """The contest that stands now: a new one, the old one with a newer write, or none once it has been quiet."""
+def _standing_contest(
+    intruder: FieldOwner | None, contest: Contest | None, current: int, now: datetime, *, taken: bool
+) -> Contest | None:
+    """The contest that stands now: a new one, the old one with a newer write, or none once ours has stood."""
     if intruder is not None and contest is None:
-        return Contest(manager=intruder.manager, since=now, last_write=intruder.time)
+        return Contest(manager=intruder.manager, since=now, last_write=intruder.time or now, value=current)
     if contest is None:
         return None
-    if intruder is not None and intruder.time > contest.last_write:
-        return Contest(
-            manager=intruder.manager,
-            since=contest.since,
-            last_write=intruder.time,
-            raises=contest.raises,
-            last_raise=contest.last_raise,
-        )
-    return contest if now < _ends_at(contest) else None
+    if intruder is not None and _wrote_again(intruder, contest, current):
+        return replace(contest, manager=intruder.manager, last_write=intruder.time or now, value=current)
+    return contest if taken or now < _ends_at(contest) else None
+
+
+def _wrote_again(intruder: FieldOwner, contest: Contest, current: int) -> bool:
+    """Whether a write is newer than the contest knows: by its time, else by its value or by our raise in between."""
+    if intruder.time is not None:
+        return intruder.time > contest.last_write
+    answered = contest.last_raise is not None and contest.last_raise > contest.last_write
+    return answered or current != contest.value
 
 
 def _ends_at(contest: Contest) -> datetime:
@@ -127,8 +153,9 @@ def _as_sole_writer(desired: int, current: int, owners: Sequence[FieldOwner]) ->
     owned = any(owner.ours for owner in owners)
     if desired == current and owned:
         return Verdict(write=None, force=False, contest=None, again_at=None)
-    # Other owners that are left here wrote before us, or have been quiet: they lose the field.
-    force = any(not owner.ours for owner in owners) and desired != current
+    # Other owners that are left here wrote before us, or have been quiet: they lose the field. Where nobody owns it,
+    # the server counts it as somebody's from before, and it is taken likewise.
+    force = desired != current and not (owned and len(owners) == 1)
     return Verdict(write=desired, force=force, contest=None, again_at=None)
 
 
@@ -145,11 +172,5 @@ def _against(contest: Contest, desired: int, current: int, owners: Sequence[Fiel
     # A raise that lies in the future means that the clock went back: raising late is worse than raising once more.
     if last <= now < due:
         return Verdict(write=None, force=False, contest=contest, again_at=due)
-    raised = Contest(
-        manager=contest.manager,
-        since=contest.since,
-        last_write=contest.last_write,
-        raises=contest.raises + 1,
-        last_raise=now,
-    )
+    raised = replace(contest, raises=contest.raises + 1, last_raise=now)
     return Verdict(write=desired, force=True, contest=raised, again_at=_ends_at(raised))

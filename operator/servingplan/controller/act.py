@@ -1,0 +1,148 @@
+"""Act: from a decision to the writes that carry it out, in the order that survives a stop at any point.
+
+In: a plan, what was seen, the decision, the history. Out: an `Outcome`, what the cluster holds afterwards. Decides
+nothing about how many; who may write is ``planning.ownership``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from servingplan.controller.apply import Applier
+from servingplan.controller.clock import Clock
+from servingplan.controller.field_owners import field_owners
+from servingplan.controller.targets import TargetView, kind_of
+from servingplan.errors import Refused
+from servingplan.planning.decision import Decision
+from servingplan.planning.observation import Observation, Scale, Trouble
+from servingplan.planning.ownership import Contest, Verdict, judge
+from servingplan.planning.plan import Plan
+from servingplan.planning.reasons import Reason
+from servingplan.rendering.metadata import Owner
+
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What the cluster holds after the writes.
+
+    scaled: the change of replicas that was made, None where none was. again_at: when the verdict on who may write
+    can change by the clock alone. refused: what the API server did not let through.
+    """
+
+    observation: Observation
+    last_scale: Scale | None
+    scaled: Scale | None = None
+    contest: Contest | None = None
+    held: bool = False
+    again_at: datetime | None = None
+    refused: Trouble | None = None
+
+
+class Actor:
+    """Carries out decisions, one plan at a time."""
+
+    def __init__(self, *, applier: Applier, clock: Clock, field_manager: str) -> None:
+        self._applier = applier
+        self._clock = clock
+        self._manager = field_manager
+
+    def last_scale(self, view: TargetView, remembered: Scale | None, now: datetime) -> Scale | None:
+        """The last change of ours: as remembered, or, where a stop kept it from being written down, as the field tells.
+
+        A value under our own ``/scale`` entry that status does not know was ours too; when it was written the server
+        does not say, so it counts as written now: the next step down comes late rather than early.
+        """
+        ours = any(entry.manager == self._manager and entry.subresource == "scale" for entry in view.owners)
+        if not ours or view.current is None or (remembered is not None and remembered.after == view.current):
+            return remembered
+        before = view.current if remembered is None else remembered.after
+        because = "taken over" if remembered is None else remembered.because
+        return Scale(time=now, before=before, after=view.current, because=because)
+
+    async def act(
+        self,
+        plan: Plan,
+        document: Object,
+        view: TargetView,
+        observation: Observation,
+        decision: Decision,
+        *,
+        last_scale: Scale | None,
+        contest: Contest | None,
+        now: datetime,
+    ) -> Outcome:
+        """Carry out a decision. Raises Conflict and Unreachable: observe and decide again."""
+        outcome = Outcome(observation=observation, last_scale=last_scale, contest=contest)
+        owner = _owner(document)
+        try:
+            if plan.engine is not None and view.live is None:
+                view = await self._applier.create_engine(plan, owner, decision.desired)
+            verdict = self._judge(view, decision, last_scale, contest, now)
+            view = await self._applier.write_replicas(view, verdict)
+            outcome = _after(outcome, verdict, view, decision, now)
+            if plan.engine is not None:
+                held = await self._applier.apply_objects(plan, owner, view)
+                outcome = replace(outcome, held=held)
+        except Refused as refusal:
+            trouble = Trouble(reason=Reason.APPLY_REFUSED, message=str(refusal))
+            return replace(outcome, refused=trouble)
+        return outcome
+
+    def _judge(
+        self,
+        view: TargetView,
+        decision: Decision,
+        last_scale: Scale | None,
+        contest: Contest | None,
+        now: datetime,
+    ) -> Verdict:
+        current = view.current or 0
+        verdict = judge(
+            desired=decision.desired,
+            current=current,
+            owners=field_owners(view.owners, manager=self._manager, clock=self._clock),
+            last_scale=last_scale,
+            contest=contest,
+            now=now,
+        )
+        if verdict.write == current and not kind_of(view.ref).applied:
+            # A patch that changes nothing gains no ownership: it would go out again with every reconcile.
+            return replace(verdict, write=None)
+        return verdict
+
+
+def _after(outcome: Outcome, verdict: Verdict, view: TargetView, decision: Decision, now: datetime) -> Outcome:
+    """What is remembered after the write that a verdict asked for."""
+    observation, before = outcome.observation, outcome.observation.current
+    current = verdict.write if verdict.write is not None else view.current
+    changed = current is not None and current != before and verdict.write is not None
+    ended = outcome.contest is not None and verdict.contest is None
+    scaled = None
+    if changed and current is not None:
+        scaled = Scale(time=now, before=before or 0, after=current, because=decision.because)
+    last_scale = scaled or outcome.last_scale
+    if scaled is None and current is not None and (ended or outcome.last_scale is None):
+        because = "nobody else writes replicas any more" if ended else "taken over"
+        last_scale = Scale(time=now, before=current, after=current, because=because)
+    return replace(
+        outcome,
+        observation=replace(observation, current=current),
+        last_scale=last_scale,
+        scaled=scaled,
+        contest=verdict.contest,
+        again_at=verdict.again_at,
+    )
+
+
+def _owner(document: Object) -> Owner:
+    return Owner(
+        uid=document["metadata"]["uid"],
+        api_version=document["apiVersion"],
+        kind=document["kind"],
+        name=document["metadata"]["name"],
+    )

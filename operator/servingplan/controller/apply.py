@@ -1,0 +1,84 @@
+"""Apply: the only place that writes to targets and owned objects.
+
+In: a plan, what was seen, and the verdict on replicas. Out: the objects as rendered and the replicas as decided.
+Nothing is sent that the cluster holds already, and everything is sent against the state that was seen. A stop after
+any of the writes leaves a state from which the next reconcile goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from servingplan.clients.kubernetes import KubernetesClient
+from servingplan.clients.references import ObjectRef
+from servingplan.controller.field_owners import has_main_entry, only_main_entry
+from servingplan.controller.targets import TargetView, kind_of, workload_view
+from servingplan.planning.ownership import Verdict
+from servingplan.planning.plan import Plan
+from servingplan.rendering.deployment import deployment
+from servingplan.rendering.metadata import TEMPLATE_ANNOTATION, Manifest, Owner
+from servingplan.rendering.objects import contained, keep_running_template, render
+
+Object = Mapping[str, Any]
+
+
+class Applier:
+    """Writes for one plan at a time."""
+
+    def __init__(self, *, client: KubernetesClient, installation: str) -> None:
+        self._client = client
+        self._installation = installation
+
+    async def create_engine(self, plan: Plan, owner: Owner, replicas: int) -> TargetView:
+        """Create the Deployment together with its replicas.
+
+        From here on the main apply owns the field; it drops it only after ``/scale`` has taken it.
+        """
+        created = await self._client.apply(deployment(plan, owner, replicas, self._installation))
+        return workload_view(ObjectRef.of(created), created)
+
+    async def write_replicas(self, view: TargetView, verdict: Verdict) -> TargetView:
+        """Set the replicas that the verdict names, and look again; nothing where it names none."""
+        if verdict.write is None:
+            return view
+        kind = kind_of(view.ref)
+        await kind.write(self._client, view, verdict.write, force=verdict.force)
+        return await kind.read(self._client, view.ref)
+
+    async def apply_objects(self, plan: Plan, owner: Owner, view: TargetView) -> bool:
+        """Bring Deployment, Service and disruption budget to what is rendered. True: an older template is held.
+
+        The Deployment first: it is the one that was just looked at.
+        """
+        *others, main = render(plan, owner, self._installation)
+        held = await self._apply_deployment(main, view)
+        for manifest in others:
+            live = await self._client.find(ObjectRef.of(manifest))
+            if live is None or not contained(manifest, live):
+                await self._client.apply(_against(manifest, live), force=True)
+        return held
+
+    async def _apply_deployment(self, rendered: Manifest, view: TargetView) -> bool:
+        if view.live is None:
+            return False
+        manager = self._client.field_manager
+        wanted = keep_running_template(rendered, view.live, manager)
+        held = _template(wanted) != _template(rendered)
+        if only_main_entry(view.owners, manager):
+            return held  # without `replicas` this apply would drop the field; it goes out once /scale has taken it
+        if has_main_entry(view.owners, manager) or not contained(wanted, view.live):
+            await self._client.apply(_against(wanted, view.live), force=True)
+        return held
+
+
+def _template(manifest: Manifest) -> str:
+    return str(manifest["metadata"]["annotations"][TEMPLATE_ANNOTATION])
+
+
+def _against(manifest: Manifest, live: Object | None) -> Manifest:
+    """The manifest, to be applied only to the state that was seen."""
+    if live is None:
+        return manifest
+    metadata = {**manifest["metadata"], "resourceVersion": live["metadata"]["resourceVersion"]}
+    return {**manifest, "metadata": metadata}

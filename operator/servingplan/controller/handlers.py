@@ -1,0 +1,68 @@
+"""kopf at the edge: which kinds are watched, and nothing else.
+
+In: a registry, the login and the watches. Out: the registry with ``on.event`` handlers alone: no finalizers, no
+annotations, no timers, so that nothing of the operator's own bookkeeping is ever written to an object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+import kopf
+
+from servingplan.controller.login import Login
+from servingplan.controller.watches import Watches
+from servingplan.rendering.metadata import CONFIG_LABEL, PLAN_LABEL
+
+Event = Any
+
+
+def register(registry: kopf.OperatorRegistry, login: Login, watches: Watches, optional: Collection[str]) -> None:
+    """Watch every kind that decides. optional: the plurals of other projects' kinds that the cluster serves."""
+    kopf.on.login(registry=registry)(login)
+
+    @kopf.on.event("servingplan.dev", "v1alpha1", "servingplans", registry=registry)
+    async def plan(event: Event, **_: Any) -> None:
+        watches.plan(event["type"], event["object"])
+
+    @kopf.on.event("", "v1", "configmaps", registry=registry)
+    async def config_map(event: Event, **_: Any) -> None:
+        watches.config_map(event["type"], event["object"])
+
+    @kopf.on.event("", "v1", "nodes", registry=registry)
+    async def node(event: Event, **_: Any) -> None:
+        watches.node(event["type"], event["object"])
+
+    for group, version, plural in (("apps", "v1", "deployments"), ("apps", "v1", "statefulsets")):
+        kopf.on.event(group, version, plural, registry=registry, id=plural)(_workload(watches))
+    kopf.on.event("", "v1", "pods", registry=registry, id="pods")(_workload(watches))
+    kopf.on.event("autoscaling", "v2", "horizontalpodautoscalers", registry=registry)(_autoscaler(watches))
+    if "scaledobjects" in optional:
+        kopf.on.event("keda.sh", "v1alpha1", "scaledobjects", registry=registry)(_autoscaler(watches))
+
+
+def _workload(watches: Watches) -> Callable[..., Any]:
+    async def workload(event: Event, **_: Any) -> None:
+        watches.workload(event["object"])
+
+    return workload
+
+
+def _autoscaler(watches: Watches) -> Callable[..., Any]:
+    async def autoscaler(event: Event, **_: Any) -> None:
+        watches.autoscaler(event["type"], event["object"])
+
+    return autoscaler
+
+
+def kopf_settings() -> kopf.OperatorSettings:
+    """Settings that make kopf a watch engine alone: it posts nothing, and the server sends only what decides."""
+    settings = kopf.OperatorSettings()
+    settings.posting.enabled = False
+    settings.peering.standalone = True
+    settings.watching.server_timeout = 270
+    settings.watching.client_timeout = 300
+    settings.watching.label_selectors["configmaps"] = f"{CONFIG_LABEL}=true"
+    settings.watching.label_selectors["pods"] = PLAN_LABEL
+    return settings

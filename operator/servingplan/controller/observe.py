@@ -1,0 +1,186 @@
+"""Observe: everything that one reconcile needs to know of the cluster, read once.
+
+In: a plan and what the watches have seen. Out: `Seen`: the target as it is now, its replicas, who else scales it,
+and why it may not be ours to scale. Reads only.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from servingplan.clients.kubernetes import KubernetesClient
+from servingplan.clients.references import ObjectRef
+from servingplan.controller.clock import Clock
+from servingplan.controller.pods import replicas
+from servingplan.controller.store import Autoscaler, Key, Store, target_of
+from servingplan.controller.targets import TargetView, kind_of
+from servingplan.planning.observation import Observation, Replica, Trouble
+from servingplan.planning.plan import Plan
+from servingplan.planning.reasons import Reason
+from servingplan.rendering.conditions import Accelerators
+from servingplan.rendering.metadata import (
+    ADOPT_ANNOTATION,
+    INSTALLATION_LABEL,
+    PLAN_LABEL,
+    selector,
+)
+
+Object = Mapping[str, Any]
+
+TARGET_PODS_EVERY_S = 30.0
+"""Pods of a named target are not watched: while nothing rises or falls, they are listed this often."""
+
+CONFIG_MAPS_EVERY_S = 60.0
+"""ConfigMaps without the label are not watched: they are read this often."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What one reconcile saw. `observation`: None where there is no target to observe."""
+
+    view: TargetView
+    observation: Observation | None
+    trouble: Trouble | None
+    autoscaler: str | None
+    accelerators: Accelerators | None
+
+
+class Observer:
+    """Reads the cluster for one plan at a time."""
+
+    def __init__(self, *, client: KubernetesClient, store: Store, clock: Clock, installation: str) -> None:
+        self._client = client
+        self._store = store
+        self._clock = clock
+        self._installation = installation
+        self._target_pods: dict[Key, tuple[float, tuple[Replica, ...]]] = {}
+        self._config_maps: dict[tuple[str, str], tuple[float, Mapping[str, str] | None]] = {}
+
+    def forget(self, key: Key) -> None:
+        """Drop what is remembered of a plan that is gone."""
+        self._target_pods.pop(key, None)
+
+    async def config(self, key: Key, names: frozenset[str]) -> dict[str, Mapping[str, str] | None]:
+        """The data of the ConfigMaps that a plan refers to; None where one is missing."""
+        return {name: await self._config_map(key.namespace, name) for name in sorted(names)}
+
+    def watches_all(self, key: Key, names: frozenset[str]) -> bool:
+        """True where every ConfigMap of the plan is labelled, so that changes come by themselves."""
+        return all((key.namespace, name) in self._store.config_maps for name in names)
+
+    async def _config_map(self, namespace: str, name: str) -> Mapping[str, str] | None:
+        watched = self._store.config_maps.get((namespace, name))
+        if watched is not None:
+            return watched
+        read_at, data = self._config_maps.get((namespace, name), (None, None))
+        if read_at is not None and time.monotonic() - read_at < CONFIG_MAPS_EVERY_S:
+            return data
+        ref = ObjectRef(api_version="v1", kind="ConfigMap", name=name, namespace=namespace)
+        found = await self._client.find(ref)
+        data = None if found is None else found.get("data") or {}
+        self._config_maps[(namespace, name)] = (time.monotonic(), data)
+        return data
+
+    async def observe(self, key: Key, plan: Plan, document: Object) -> Seen:
+        """The target of a plan as it is now."""
+        ref = target_of(document)
+        view = await kind_of(ref).read(self._client, ref)
+        trouble = next(self._troubles(key, plan, document, view), None)
+        observation = None
+        if trouble is None:
+            observation = Observation(
+                current=view.current,
+                ready=view.ready,
+                available=view.available,
+                replicas=await self._replicas(key, plan, view),
+                maximum=view.maximum,
+                trouble=view.trouble if view.live is not None else None,
+            )
+        return Seen(
+            view=view,
+            observation=observation,
+            trouble=trouble,
+            autoscaler=self._other_autoscaler(plan, ref),
+            accelerators=self._accelerators(plan, view),
+        )
+
+    async def _replicas(self, key: Key, plan: Plan, view: TargetView) -> tuple[Replica, ...]:
+        if view.live is None or not view.selector:
+            return ()
+        listed_at, known = self._target_pods.get(key, (None, ()))
+        settled = plan.engine is None and view.ready == view.current
+        if settled and listed_at is not None and time.monotonic() - listed_at < TARGET_PODS_EVERY_S:
+            return known
+        pods = await self._client.list("v1", "Pod", view.ref.namespace, label_selector=view.selector)
+        found = replicas(pods.items, self._clock)
+        self._target_pods[key] = (time.monotonic(), found)
+        return found
+
+    # ---- whose target it is ----
+
+    def _troubles(self, key: Key, plan: Plan, document: Object, view: TargetView) -> Iterator[Trouble]:
+        """Why the target is not this plan's to scale, the most telling first."""
+        holder = self._store.holder(key)
+        if holder != key:
+            message = f"plan {holder.name} is older and holds {view.ref}; delete one of the two plans"
+            yield Trouble(reason=Reason.TARGET_CLAIMED, message=message)
+        if plan.engine is not None:
+            if view.live is not None and not self._is_ours(plan, document, view.live):
+                yield _name_taken(plan, view.ref)
+        elif view.live is None or (view.trouble and view.trouble.reason is Reason.TARGET_NOT_SCALABLE):
+            trouble = view.trouble or Trouble(reason=Reason.TARGET_NOT_FOUND, message=f"{view.ref} is missing")
+            message = f"{trouble.message}. Create it, or correct spec.targetRef in a new plan."
+            yield Trouble(reason=trouble.reason, message=message)
+        seen = self._store.autoscalers.get(view.ref)
+        if seen is not None and seen.owner is not None:
+            message = (
+                f"{view.ref} is made by ScaledObject {seen.owner}, which sets it again; "
+                f"point spec.targetRef at ScaledObject {seen.owner}"
+            )
+            yield Trouble(reason=Reason.OWNED_BY_SCALED_OBJECT, message=message)
+
+    def _is_ours(self, plan: Plan, document: Object, live: Object) -> bool:
+        """Ours: labelled by this installation and owned by this plan or by nobody; or given to us for adoption."""
+        metadata = live["metadata"]
+        labels, annotations = metadata.get("labels", {}), metadata.get("annotations", {})
+        owners = {owner["uid"] for owner in metadata.get("ownerReferences", ()) if owner.get("controller")}
+        if owners - {document["metadata"]["uid"]}:
+            return False
+        if labels.get(PLAN_LABEL) == plan.name and labels.get(INSTALLATION_LABEL) == self._installation:
+            return True
+        same_selector = live["spec"].get("selector", {}) == {"matchLabels": selector(plan.name)}
+        return bool(annotations.get(ADOPT_ANNOTATION) == plan.name and same_selector)
+
+    def _other_autoscaler(self, plan: Plan, ref: ObjectRef) -> str | None:
+        """The autoscaler of a workload that the plan names or owns; none in floor mode, where it is the target."""
+        if plan.target_ref is not None and plan.target_ref.is_floor:
+            return None
+        found = self._store.autoscaler_of(ref)
+        return None if found is None else _shown(found)
+
+    def _accelerators(self, plan: Plan, view: TargetView) -> Accelerators | None:
+        resource = plan.engine.accelerator_resource if plan.engine is not None else view.gpu_resource
+        if resource is None or not self._store.nodes:
+            return None
+        nodes = self._store.nodes.values()
+        return Accelerators(
+            allocatable=sum(node.allocatable.get(resource, 0) for node in nodes),
+            elastic=any(node.elastic for node in nodes),
+        )
+
+
+def _shown(autoscaler: Autoscaler) -> str:
+    if autoscaler.owner is not None:
+        return f"ScaledObject {autoscaler.ref.namespace}/{autoscaler.owner}"
+    return str(autoscaler.ref)
+
+
+def _name_taken(plan: Plan, ref: ObjectRef) -> Trouble:
+    message = (
+        f"{ref} exists and is not this plan's, so it is not touched. Rename the plan, delete the {ref.kind}, or "
+        f"annotate it with {ADOPT_ANNOTATION}={plan.name} if its selector is {PLAN_LABEL}={plan.name}"
+    )
+    return Trouble(reason=Reason.NAME_TAKEN, message=message)

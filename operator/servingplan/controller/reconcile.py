@@ -1,0 +1,214 @@
+"""Reconcile: one plan, once. Observe, decide, render, apply, report.
+
+In: the key of a plan. Out: the cluster and the plan's status as the decision wants them, and when to look again.
+It reads like the data flow; each verb is a module of its own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from servingplan.api.config_maps import referenced_config_maps
+from servingplan.clients.kubernetes import KubernetesClient
+from servingplan.clients.references import ObjectRef
+from servingplan.controller.act import Actor, Outcome
+from servingplan.controller.clock import Clock
+from servingplan.controller.observe import CONFIG_MAPS_EVERY_S, TARGET_PODS_EVERY_S, Observer, Seen
+from servingplan.controller.report import Report, Reporter
+from servingplan.controller.resolved import Resolved, ResolvedPlans, highest_requirement
+from servingplan.controller.store import API_VERSION, KIND, Key, Store
+from servingplan.errors import Conflict
+from servingplan.planning.decision import Decision, decide
+from servingplan.planning.observation import History, Observation, Ramp
+from servingplan.planning.plan import Plan
+from servingplan.rendering.conditions import Situation
+from servingplan.rendering.status import Figures, contest_from_wire, history_from_wire
+
+Object = Mapping[str, Any]
+
+REFUSED_RETRY_S = 60.0
+"""A refusal is repeated slowly: it takes a person, or a quota that is freed, to change the answer."""
+
+CONFLICT_RETRY_S = 0.2
+"""Somebody wrote between our look and our write, as a Deployment's own controller does all the time: look again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What a reconcile works with, made once per process."""
+
+    client: KubernetesClient
+    store: Store
+    clock: Clock
+    observer: Observer
+    actor: Actor
+    reporter: Reporter
+    wake_at: Callable[[Key, datetime | None], None]
+
+
+class Reconciler:
+    """Reconciles plans, one at a time per key."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._p = parts
+        self._plans = ResolvedPlans()
+
+    async def reconcile(self, key: Key) -> float | None:
+        """Bring one plan's target and status up to date. Returns the real seconds after which to do it again."""
+        began = time.monotonic()
+        try:
+            document = await self._p.client.find(_ref(key))
+            if document is None or document["metadata"].get("deletionTimestamp"):
+                self._forget(key)
+                return None
+            self._p.store.put_plan(document)
+            return await self._reconcile(key, document)
+        except Conflict:
+            return CONFLICT_RETRY_S
+        finally:
+            self._p.reporter.took(time.monotonic() - began)
+
+    def _forget(self, key: Key) -> None:
+        self._p.store.plans.pop(key, None)
+        self._plans.forget(key)
+        self._p.observer.forget(key)
+        self._p.reporter.forget(key)
+        self._p.wake_at(key, None)
+
+    async def _reconcile(self, key: Key, document: Object) -> float | None:
+        names = referenced_config_maps(document)
+        config = await self._p.observer.config(key, names)
+        resolved = self._plans.get(key, document, config)
+        again = None if self._p.observer.watches_all(key, names) else CONFIG_MAPS_EVERY_S
+        if resolved.plan is None:
+            report = Report(key=key, document=document, situation=self._invalid(document, resolved))
+            return _sooner(again, await self._p.reporter.report(report))
+        return _sooner(again, await self._plan(key, document, resolved, resolved.plan))
+
+    def _invalid(self, document: Object, resolved: Resolved) -> Situation:
+        return Situation(
+            generation=document["metadata"]["generation"],
+            now=self._p.clock.now(),
+            plan=None,
+            problems=resolved.problems,
+            previous=_conditions(document),
+        )
+
+    async def _plan(self, key: Key, document: Object, resolved: Resolved, plan: Plan) -> float | None:
+        seen = await self._p.observer.observe(key, plan, document)
+        plan = _with_gpus(plan, seen)
+        now = self._p.clock.now()
+        situation = Situation(
+            generation=document["metadata"]["generation"],
+            now=now,
+            plan=plan,
+            target_name=str(seen.view.ref),
+            target_trouble=seen.trouble,
+            autoscaler=seen.autoscaler,
+            rollout=seen.view.rollout,
+            accelerators=seen.accelerators,
+            peak=highest_requirement(plan, now),
+            previous=_conditions(document),
+        )
+        if seen.observation is None:
+            report = Report(key=key, document=document, situation=situation)
+            return _sooner(REFUSED_RETRY_S, await self._p.reporter.report(report))
+        return await self._act(key, document, resolved, seen, situation)
+
+    async def _act(
+        self, key: Key, document: Object, resolved: Resolved, seen: Seen, situation: Situation
+    ) -> float | None:
+        plan, observation, now = situation.plan, seen.observation, situation.now
+        if plan is None or observation is None:
+            raise ValueError(f"{key}: nothing to act on")
+        status = document.get("status", {})
+        remembered = history_from_wire(status)
+        last_scale = self._p.actor.last_scale(seen.view, remembered.last_scale, now)
+        history = History(last_scale=last_scale, ramp=remembered.ramp)
+        decision = decide(plan, observation, history, now)
+        outcome = Outcome(observation=observation, last_scale=last_scale, contest=contest_from_wire(status))
+        if not plan.suspend and seen.autoscaler is None:
+            outcome = await self._p.actor.act(
+                plan,
+                document,
+                seen.view,
+                observation,
+                decision,
+                last_scale=last_scale,
+                contest=outcome.contest,
+                now=now,
+            )
+        self._p.wake_at(key, _next_look(plan, decision, outcome, now))
+        report = Report(
+            key=key,
+            document=document,
+            situation=replace(
+                situation,
+                decision=decision,
+                observation=outcome.observation,
+                contest=outcome.contest,
+                missed=_missed_ramp(remembered.ramp, decision, outcome.observation, now),
+                apply_trouble=outcome.refused,
+                rollout=replace(seen.view.rollout, held=outcome.held),
+            ),
+            last_scale=outcome.last_scale,
+            scaled=outcome.scaled,
+            figures=_figures(resolved, self._p.clock),
+        )
+        delay = await self._p.reporter.report(report)
+        if outcome.refused is not None:
+            delay = _sooner(delay, REFUSED_RETRY_S)
+        moving = decision.ramp is not None or outcome.observation.ready != outcome.observation.current
+        return _sooner(delay, TARGET_PODS_EVERY_S if moving and plan.engine is None else None)
+
+
+def _next_look(plan: Plan, decision: Decision, outcome: Outcome, now: datetime) -> datetime:
+    """The first instant at which the clock alone changes something."""
+    instants = [decision.next_change_at]
+    if outcome.again_at is not None:
+        instants.append(outcome.again_at)
+    today = now.astimezone(plan.zone).date()
+    if any(c.valid_until is not None and c.valid_until >= today for c in plan.calendars):
+        # A calendar runs out at a midnight; looking once a day is enough to say so that morning.
+        instants.append(now + timedelta(days=1))
+    return max(min(instants), now + timedelta(milliseconds=1))
+
+
+def _missed_ramp(ramp: Ramp | None, decision: Decision, observation: Observation, now: datetime) -> Ramp | None:
+    """The ramp that has begun while its replicas were not all ready, as long as they are not and are still required."""
+    if ramp is None or ramp.start > now:
+        return None
+    return ramp if observation.ready < min(ramp.needed, decision.required.replicas) else None
+
+
+def _with_gpus(plan: Plan, seen: Seen) -> Plan:
+    """A named target's pods tell how many GPUs a replica takes, where the plan does not."""
+    if plan.gpus_per_replica is not None or seen.view.gpus is None:
+        return plan
+    return replace(plan, gpus_per_replica=seen.view.gpus)
+
+
+def _figures(resolved: Resolved, clock: Clock) -> Figures | None:
+    if resolved.month is None:
+        return None
+    return Figures(
+        hours_planned=round(resolved.month.planned),
+        hours_flat=round(resolved.month.flat_peak),
+        demo_clock=clock.describe(),
+    )
+
+
+def _conditions(document: Object) -> dict[str, dict[str, str]]:
+    return {condition["type"]: condition for condition in document.get("status", {}).get("conditions", ())}
+
+
+def _sooner(one: float | None, other: float | None) -> float | None:
+    return min((delay for delay in (one, other) if delay is not None), default=None)
+
+
+def _ref(key: Key) -> ObjectRef:
+    return ObjectRef(api_version=API_VERSION, kind=KIND, name=key.name, namespace=key.namespace)

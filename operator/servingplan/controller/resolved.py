@@ -1,0 +1,70 @@
+"""Plans as resolved last: parsing a plan and its calendars is done once per change, not once per reconcile.
+
+In: a document and the data of its ConfigMaps. Out: the `Plan` with the figures that follow from it alone, or every
+problem. Does no I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from servingplan.api.config_maps import ConfigSource
+from servingplan.api.resolve import resolve
+from servingplan.controller.store import Key
+from servingplan.errors import InvalidPlan, Problem
+from servingplan.planning.demand import requirements
+from servingplan.planning.plan import Plan
+from servingplan.reporting.hours import GpuHours, nominal_month
+
+COMING_WEEK = timedelta(days=7)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    """A plan and its nominal month, or, with `plan` None, its problems."""
+
+    plan: Plan | None
+    month: GpuHours | None = None
+    problems: tuple[Problem, ...] = ()
+
+
+class ResolvedPlans:
+    """The last resolution of each plan, kept while nothing that it was made from changes."""
+
+    def __init__(self) -> None:
+        self._known: dict[Key, tuple[object, Resolved]] = {}
+
+    def get(self, key: Key, document: Mapping[str, Any], config: ConfigSource) -> Resolved:
+        """The plan of a document, resolved now or before."""
+        made_from = (document["metadata"].get("uid"), document["metadata"].get("generation"), _frozen(config))
+        known = self._known.get(key)
+        if known is not None and known[0] == made_from:
+            return known[1]
+        found = _resolve(document, config)
+        self._known[key] = (made_from, found)
+        return found
+
+    def forget(self, key: Key) -> None:
+        """Drop a plan that is gone."""
+        self._known.pop(key, None)
+
+
+def highest_requirement(plan: Plan, now: datetime) -> int:
+    """The most replicas that the coming week requires."""
+    return max(requirement.replicas for requirement in requirements(plan, now, now + COMING_WEEK).values)
+
+
+def _resolve(document: Mapping[str, Any], config: ConfigSource) -> Resolved:
+    try:
+        plan = resolve(document, config)
+    except InvalidPlan as invalid:
+        return Resolved(plan=None, problems=invalid.problems)
+    return Resolved(plan=plan, month=nominal_month(plan))
+
+
+def _frozen(config: ConfigSource) -> tuple[object, ...]:
+    """Equal for equal data, whatever its order."""
+    return tuple((name, None if data is None else tuple(sorted(data.items()))) for name, data in sorted(config.items()))

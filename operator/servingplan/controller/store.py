@@ -1,0 +1,218 @@
+"""What the watches have seen, trimmed to what decides, and which plans each object concerns.
+
+In: watch events and relists, as plain dicts. Out: lookups for one reconcile, and the keys of the plans that an
+object concerns. It does no I/O and starts no work itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from servingplan.api.config_maps import referenced_config_maps
+from servingplan.clients.references import ObjectRef
+from servingplan.rendering.metadata import PLAN_LABEL
+
+Object = Mapping[str, Any]
+
+API_VERSION = "servingplan.dev/v1alpha1"
+KIND = "ServingPlan"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Key:
+    """Which plan."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        """``namespace/name``."""
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A node's accelerators, by resource name, where it takes pods. elastic: an autoscaler made it."""
+
+    allocatable: Mapping[str, int]
+    elastic: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Autoscaler:
+    """An HPA or ScaledObject: what it scales, and the ScaledObject that owns it, if any."""
+
+    ref: ObjectRef
+    target: ObjectRef
+    owner: str | None
+
+
+ELASTIC_MARKS = ("karpenter.sh/nodepool", "cluster-autoscaler.kubernetes.io/", "eks.amazonaws.com/nodegroup")
+"""Labels and annotations that an autoscaler leaves on the nodes that it adds."""
+
+
+class Store:
+    """Plans, labelled ConfigMaps, nodes and autoscalers, as last seen."""
+
+    def __init__(self) -> None:
+        self.plans: dict[Key, Object] = {}
+        self.config_maps: dict[tuple[str, str], Mapping[str, str]] = {}
+        self.nodes: dict[str, Node] = {}
+        self.autoscalers: dict[ObjectRef, Autoscaler] = {}
+
+    # ---- what came in ----
+
+    def put_plan(self, plan: Object) -> Key:
+        """Remember a plan as it is now."""
+        key = key_of(plan)
+        self.plans[key] = plan
+        return key
+
+    def put_config_map(self, config_map: Object) -> frozenset[Key]:
+        """Remember a labelled ConfigMap; the plans that refer to it."""
+        metadata = config_map["metadata"]
+        where = (metadata["namespace"], metadata["name"])
+        data = config_map.get("data") or {}
+        changed = self.config_maps.get(where) != data
+        self.config_maps[where] = data
+        return self.plans_reading(*where) if changed else frozenset()
+
+    def drop_config_map(self, namespace: str, name: str) -> frozenset[Key]:
+        """Forget a ConfigMap; the plans that refer to it."""
+        self.config_maps.pop((namespace, name), None)
+        return self.plans_reading(namespace, name)
+
+    def put_node(self, node: Object) -> bool:
+        """Remember a node; True where its accelerators changed."""
+        name, new = node["metadata"]["name"], _node(node)
+        changed = self.nodes.get(name) != new
+        self.nodes[name] = new
+        return changed
+
+    def put_autoscaler(self, autoscaler: Object) -> frozenset[Key]:
+        """Remember an HPA or ScaledObject; the plans that it concerns."""
+        ref = ObjectRef.of(autoscaler)
+        seen = Autoscaler(ref=ref, target=_scaled(autoscaler), owner=_scaled_object_owner(autoscaler))
+        self.autoscalers[ref] = seen
+        return self.plans_targeting(ref) | self.plans_targeting(seen.target)
+
+    def drop_autoscaler(self, ref: ObjectRef) -> frozenset[Key]:
+        """Forget an HPA or ScaledObject; the plans that it concerned."""
+        seen = self.autoscalers.pop(ref, None)
+        return self.plans_targeting(ref) | (self.plans_targeting(seen.target) if seen else frozenset())
+
+    def replace(
+        self,
+        plans: Iterable[Object],
+        config_maps: Iterable[Object],
+        autoscalers: Iterable[Object],
+        nodes: Iterable[Object],
+    ) -> None:
+        """Forget everything and remember complete lists instead."""
+        for known in (self.plans, self.config_maps, self.autoscalers, self.nodes):
+            known.clear()
+        for plan in plans:
+            self.put_plan(plan)
+        for config_map in config_maps:
+            self.put_config_map(config_map)
+        for autoscaler in autoscalers:
+            self.put_autoscaler(autoscaler)
+        for node in nodes:
+            self.put_node(node)
+
+    # ---- which plans ----
+
+    def rivals(self, key: Key) -> frozenset[Key]:
+        """The other plans that name the same target as a plan that is known."""
+        plan = self.plans.get(key)
+        return frozenset() if plan is None else self.plans_targeting(target_of(plan)) - {key}
+
+    def plans_reading(self, namespace: str, config_map: str) -> frozenset[Key]:
+        """The plans whose profile or calendars stand in a ConfigMap."""
+        return frozenset(
+            key
+            for key, plan in self.plans.items()
+            if key.namespace == namespace and config_map in referenced_config_maps(plan)
+        )
+
+    def plans_targeting(self, ref: ObjectRef) -> frozenset[Key]:
+        """The plans whose target is that object; the apiVersion's version does not matter."""
+        return frozenset(
+            key
+            for key, plan in self.plans.items()
+            if key.namespace == ref.namespace and same_object(target_of(plan), ref)
+        )
+
+    def concerned(self, live: Object) -> frozenset[Key]:
+        """The plans that a workload or pod concerns: by its label, or as their target."""
+        metadata = live["metadata"]
+        label = metadata.get("labels", {}).get(PLAN_LABEL)
+        labelled = frozenset({Key(metadata["namespace"], label)} if label else ()) & self.plans.keys()
+        return labelled | (self.plans_targeting(ObjectRef.of(live)) if live.get("kind") != "Pod" else frozenset())
+
+    def holder(self, key: Key) -> Key:
+        """The plan that holds the target of `key`: the oldest of all that name it (creation, then UID)."""
+        return min(self.rivals(key) | {key}, key=lambda rival: _age(self.plans[rival]))
+
+    def autoscaler_of(self, target: ObjectRef) -> Autoscaler | None:
+        """The HPA or ScaledObject that scales a workload; a ScaledObject rather than the HPA that it made."""
+        found = [a for a in self.autoscalers.values() if same_object(a.target, target)]
+        return min(found, key=lambda a: (a.ref.kind != "ScaledObject", a.ref), default=None)
+
+
+def key_of(plan: Object) -> Key:
+    """The key of a ServingPlan."""
+    return Key(plan["metadata"]["namespace"], plan["metadata"]["name"])
+
+
+def target_of(plan: Object) -> ObjectRef:
+    """The object whose replicas a plan sets: its target, or the Deployment of its engine."""
+    spec, key = plan.get("spec", {}), key_of(plan)
+    if "targetRef" in spec:
+        ref = spec["targetRef"]
+        return ObjectRef(api_version=ref["apiVersion"], kind=ref["kind"], name=ref["name"], namespace=key.namespace)
+    return ObjectRef(api_version="apps/v1", kind="Deployment", name=key.name, namespace=key.namespace)
+
+
+def same_object(one: ObjectRef, other: ObjectRef) -> bool:
+    """The same object, whatever version its API group is spoken in."""
+    mine, theirs = (ref.api_version.rpartition("/")[0] for ref in (one, other))
+    return (mine, one.kind, one.name, one.namespace) == (theirs, other.kind, other.name, other.namespace)
+
+
+def _age(plan: Object) -> tuple[str, str]:
+    return (plan["metadata"]["creationTimestamp"], plan["metadata"]["uid"])
+
+
+def _scaled(autoscaler: Object) -> ObjectRef:
+    """What an autoscaler scales; a ScaledObject's target is a Deployment unless it says otherwise."""
+    ref = autoscaler.get("spec", {}).get("scaleTargetRef", {})
+    return ObjectRef(
+        api_version=ref.get("apiVersion") or "apps/v1",
+        kind=ref.get("kind") or "Deployment",
+        name=ref.get("name", ""),
+        namespace=autoscaler["metadata"]["namespace"],
+    )
+
+
+def _scaled_object_owner(autoscaler: Object) -> str | None:
+    owners: Iterable[Object] = autoscaler["metadata"].get("ownerReferences", ())
+    return next((owner["name"] for owner in owners if owner["kind"] == "ScaledObject"), None)
+
+
+def _node(node: Object) -> Node:
+    """A node's accelerators: none where it is cordoned or not ready."""
+    metadata, status = node["metadata"], node.get("status", {})
+    ready = any(c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions", ()))
+    usable = ready and not node.get("spec", {}).get("unschedulable", False)
+    marks = [*metadata.get("labels", {}), *metadata.get("annotations", {})]
+    return Node(
+        allocatable={
+            resource: int(amount)
+            for resource, amount in status.get("allocatable", {}).items()
+            if usable and "/" in resource and str(amount).isdigit()
+        },
+        elastic=any(mark.startswith(ELASTIC_MARKS) for mark in marks),
+    )

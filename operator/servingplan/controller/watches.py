@@ -1,0 +1,134 @@
+"""Watches: what kopf sees becomes what the store knows, and which plans to look at.
+
+In: events of the API server and full lists. Out: the store brought up to date and keys for the queue. It decides
+nothing and writes nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from servingplan.clients.answers import KindNotServed
+from servingplan.clients.kubernetes import KubernetesClient
+from servingplan.clients.references import ObjectRef
+from servingplan.controller.store import API_VERSION, KIND, Key, Store, key_of
+from servingplan.errors import Refused
+from servingplan.rendering.metadata import CONFIG_LABEL
+
+Object = Mapping[str, Any]
+
+HPA = ("autoscaling/v2", "HorizontalPodAutoscaler")
+SCALED_OBJECT = ("keda.sh/v1alpha1", "ScaledObject")
+
+PODS_SETTLE_S = 0.3
+"""Pods change in bursts: their plan is looked at once when a burst is over."""
+
+_log = logging.getLogger(__name__)
+
+
+class Watches:
+    """Keeps the store up to date. `look`: called with a key and the real seconds after which to look at it."""
+
+    def __init__(self, *, client: KubernetesClient, store: Store, look: Callable[[Key, float], None]) -> None:
+        self._client = client
+        self._store = store
+        self._look = look
+        self._denied: set[str] = set()
+
+    # ---- events ----
+
+    def plan(self, kind: str | None, plan: Object) -> None:
+        """A ServingPlan came, changed or went."""
+        key = key_of(plan)
+        if kind == "DELETED":
+            others = self._store.rivals(key)
+            self._store.plans.pop(key, None)
+            self._look_at(others | {key})
+            return
+        before = self._store.plans.get(key, {}).get("metadata", {}).get("generation")
+        self._store.put_plan(plan)
+        if before != plan["metadata"]["generation"]:
+            self._look(key, 0.0)
+
+    def config_map(self, kind: str | None, config_map: Object) -> None:
+        """A labelled ConfigMap came, changed or went."""
+        metadata = config_map["metadata"]
+        if kind == "DELETED":
+            self._look_at(self._store.drop_config_map(metadata["namespace"], metadata["name"]))
+        else:
+            self._look_at(self._store.put_config_map(config_map))
+
+    def workload(self, live: Object) -> None:
+        """A Deployment, StatefulSet or owned pod came, changed or went."""
+        self._look_at(self._store.concerned(live), PODS_SETTLE_S)
+
+    def autoscaler(self, kind: str | None, autoscaler: Object) -> None:
+        """An HPA or ScaledObject came, changed or went."""
+        if kind == "DELETED":
+            self._look_at(self._store.drop_autoscaler(ObjectRef.of(autoscaler)))
+        else:
+            self._look_at(self._store.put_autoscaler(autoscaler))
+
+    def node(self, kind: str | None, node: Object) -> None:
+        """A node came, changed or went: every plan's accelerators may differ."""
+        if kind == "DELETED":
+            changed = self._store.nodes.pop(node["metadata"]["name"], None) is not None
+        else:
+            changed = self._store.put_node(node)
+        if changed:
+            self._look_at(frozenset(self._store.plans), PODS_SETTLE_S)
+
+    def _look_at(self, keys: frozenset[Key], after_s: float = 0.0) -> None:
+        for key in sorted(keys):
+            self._look(key, after_s)
+
+    # ---- kinds that a cluster may not have ----
+
+    async def optional_kinds(self) -> frozenset[str]:
+        """Which of the kinds of other projects the cluster serves now."""
+        try:
+            await self._client.resolve(*SCALED_OBJECT)
+        except KindNotServed:
+            return frozenset()
+        return frozenset({"scaledobjects"})
+
+    # ---- relist ----
+
+    async def relist(self, namespaces: Sequence[str]) -> None:
+        """Read everything again and look at every plan: the safety net under the watches.
+
+        After a restore of etcd a watch goes blind without an error. Raises ClusterError where plans cannot be read.
+        """
+        plans = await self._list(API_VERSION, KIND, namespaces)
+        config_maps = await self._list("v1", "ConfigMap", namespaces, f"{CONFIG_LABEL}=true")
+        autoscalers = [
+            *await self._optional(*HPA, namespaces),
+            *await self._optional(*SCALED_OBJECT, namespaces),
+        ]
+        nodes = await self._optional("v1", "Node", ("",))
+        gone = self._store.plans.keys() - {key_of(plan) for plan in plans}
+        self._store.replace(plans, config_maps, autoscalers, nodes)
+        self._look_at(frozenset(self._store.plans) | gone)
+
+    async def _list(
+        self, api_version: str, kind: str, namespaces: Sequence[str], label_selector: str = ""
+    ) -> list[Object]:
+        found: list[Object] = []
+        for namespace in namespaces or ("",):
+            page = await self._client.list(api_version, kind, namespace, label_selector=label_selector)
+            found += page.items
+        return found
+
+    async def _optional(self, api_version: str, kind: str, namespaces: Sequence[str]) -> list[Object]:
+        """A kind that a cluster may not have, or that a small installation may not read."""
+        try:
+            return await self._list(api_version, kind, namespaces)
+        except KindNotServed:
+            return []
+        except Refused as refusal:
+            if kind not in self._denied:
+                self._denied.add(kind)
+                _log.warning("%s is not read: %s", kind, refusal)
+            return []

@@ -1,0 +1,386 @@
+"""Conditions: what a person on call reads, as views of the decision and the observation.
+
+In: a `Situation`, everything that one reconcile found out. Out: conditions, each by one small rule. A rule returns
+None where its feature is not configured. Messages hold absolute instants only: nothing in them changes by itself.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from enum import StrEnum
+
+from servingplan.errors import Problem
+from servingplan.planning.decision import Decision, at_risk_from
+from servingplan.planning.observation import Observation, Ramp, Replica, Stage, Trouble
+from servingplan.planning.ownership import Contest
+from servingplan.planning.plan import Plan
+from servingplan.planning.reasons import Reason
+from servingplan.planning.units import format_duration
+from servingplan.rendering.drain import drain
+from servingplan.rendering.times import local_time
+
+
+class Status(StrEnum):
+    """A condition's status, as Kubernetes spells it."""
+
+    TRUE = "True"
+    FALSE = "False"
+    UNKNOWN = "Unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """One condition, before it gets its transition time."""
+
+    type: str
+    status: Status
+    reason: Reason
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accelerators:
+    """GPUs of the plan's kind on nodes that are ready and schedulable. elastic: an autoscaler adds nodes."""
+
+    allocatable: int
+    elastic: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rollout:
+    """Where the target's template stands. rolling: pods of an older template are still there.
+
+    held: the running template is kept although this version of the operator renders another one.
+    stalled: the words of the Deployment's own condition where it makes no progress, else None.
+    """
+
+    rolling: bool = False
+    held: bool = False
+    stalled: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What one reconcile found out. `plan`, `decision` and `observation` are None as far as it did not come.
+
+    target_trouble: why the target is not ours to scale. apply_trouble: what the API server refused.
+    autoscaler: the HPA or ScaledObject that scales the target already. peak: the most that is required in the
+    coming week. missed: a ramp that has begun before all its replicas were ready, while they are not.
+    previous: the conditions of the last status, by type.
+    """
+
+    generation: int
+    now: datetime
+    plan: Plan | None
+    problems: Sequence[Problem] = ()
+    decision: Decision | None = None
+    observation: Observation | None = None
+    target_name: str = ""
+    target_trouble: Trouble | None = None
+    apply_trouble: Trouble | None = None
+    autoscaler: str | None = None
+    contest: Contest | None = None
+    rollout: Rollout = field(default_factory=Rollout)
+    accelerators: Accelerators | None = None
+    peak: int | None = None
+    missed: Ramp | None = None
+    previous: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def was(self, condition: str, *reasons: Reason) -> bool:
+        """True where the last status gave one of these reasons for a condition."""
+        return self.previous.get(condition, {}).get("reason") in reasons
+
+
+Rule = Callable[[Situation], Condition | None]
+
+
+def conditions(situation: Situation) -> tuple[Condition, ...]:
+    """All conditions that apply, in a fixed order."""
+    found = (rule(situation) for rule in RULES)
+    return tuple(condition for condition in found if condition is not None)
+
+
+def plan_valid(s: Situation) -> Condition:
+    """False where the plan does not resolve; Unknown where a calendar has run out."""
+    if s.plan is None:
+        more = f" (and {len(s.problems) - 5} more)" if len(s.problems) > 5 else ""
+        text = "; ".join(str(problem) for problem in s.problems[:5]) + more
+        return _false("PlanValid", Reason.INVALID, f"{text}. The replicas stay as they are.")
+    expired = [c for c in s.plan.calendars if c.valid_until is not None and _has_passed(c.valid_until, s)]
+    if expired:
+        text = ", ".join(f"{c.name} ended on {c.valid_until}" for c in expired)
+        message = f"calendar {text}: later dates are treated as ordinary days. Extend it and its validUntil."
+        return Condition(type="PlanValid", status=Status.UNKNOWN, reason=Reason.CALENDAR_EXPIRED, message=message)
+    if s.plan.warnings:
+        text = "; ".join(str(warning) for warning in s.plan.warnings[:5])
+        return _true("PlanValid", Reason.WARNINGS, f"the plan acts, but: {text}")
+    return _true("PlanValid", Reason.RESOLVED, "the plan resolves")
+
+
+def _has_passed(day: date, s: Situation) -> bool:
+    return s.plan is not None and s.now.astimezone(s.plan.zone).date() > day
+
+
+def target_resolved(s: Situation) -> Condition | None:
+    """False where the target is missing, cannot be scaled, or belongs to somebody else."""
+    if s.target_trouble is not None:
+        return _false("TargetResolved", s.target_trouble.reason, s.target_trouble.message)
+    if s.plan is None or s.observation is None:
+        return None
+    return _true("TargetResolved", Reason.TARGET_FOUND, f"{s.target_name} is held by this plan")
+
+
+def replicas_owned(s: Situation) -> Condition | None:
+    """False while somebody else writes replicas too."""
+    if s.plan is None or s.target_trouble is not None:
+        return None
+    if s.autoscaler is not None:
+        message = (
+            f"{s.autoscaler} scales {s.target_name} too, so nothing is written. Point spec.targetRef at "
+            f"{s.autoscaler} to let the plan set its minimum, or delete it."
+        )
+        return _false("ReplicasOwned", Reason.SCALED_BY_HPA, message)
+    if s.contest is not None:
+        message = (
+            f"{s.contest.manager} wrote replicas too, last seen {local_time(s.contest.last_write, s.plan.zone)}. "
+            "Until it has been quiet for 15m the operator raises to what the plan asks for and never lowers. "
+            "To run fewer than the plan: spec.suspend, or an override."
+        )
+        return _false("ReplicasOwned", Reason.SECOND_WRITER, message)
+    if s.plan.target_ref is not None and s.plan.target_ref.is_floor:
+        return _true("ReplicasOwned", Reason.FLOOR_HELD, f"the minimum of {s.target_name} is set by this plan")
+    return _true("ReplicasOwned", Reason.SOLE_WRITER, "nobody else writes replicas")
+
+
+def ready_by_next_ramp(s: Situation) -> Condition | None:
+    """From the start of a ramp's lead on, whether its replicas come up in time, and what holds them up."""
+    if s.plan is None or s.decision is None or s.observation is None or s.plan.suspend:
+        return None
+    ramp = s.decision.ramp
+    if s.missed is not None:
+        start = local_time(s.missed.start, s.plan.zone)
+        message = f"{_progress(s.observation, s.missed.needed)} for the ramp that began at {start}{_hold_up(s)}"
+        return _false("ReadyByNextRamp", Reason.RAMP_MISSED, message)
+    if ramp is None:
+        return _true("ReadyByNextRamp", Reason.NO_RAMP_DUE, "no ramp within the lead")
+    if s.observation.ready >= ramp.needed:
+        message = f"{ramp.needed} of {ramp.needed} verified for {local_time(ramp.start, s.plan.zone)}"
+        return _true("ReadyByNextRamp", Reason.RAMP_READY, message)
+    return _ramp_in_progress(s, s.plan, s.observation, ramp)
+
+
+def _ramp_in_progress(s: Situation, plan: Plan, observation: Observation, ramp: Ramp) -> Condition:
+    """A ramp whose replicas are not all verified: starting, asked for too late, or at risk."""
+    start = local_time(ramp.start, plan.zone)
+    message = f"{_progress(observation, ramp.needed)} for the ramp at {start}{_hold_up(s)}"
+    asked_at = s.now if not s.was("ReadyByNextRamp", Reason.STARTING) else None
+    late = asked_at is not None and asked_at - ramp.start_by > LATE_AFTER
+    if late or s.was("ReadyByNextRamp", Reason.LEAD_TOO_SHORT):
+        message += f". It came closer than the lead: it should have started by {local_time(ramp.start_by, plan.zone)}"
+        return _false("ReadyByNextRamp", Reason.LEAD_TOO_SHORT, message)
+    if trouble := _first_trouble(observation):
+        return _false("ReadyByNextRamp", trouble.reason, message)
+    if s.now >= at_risk_from(plan, ramp):
+        return _false("ReadyByNextRamp", Reason.RAMP_AT_RISK, message)
+    return Condition(type="ReadyByNextRamp", status=Status.UNKNOWN, reason=Reason.STARTING, message=message)
+
+
+LATE_AFTER = timedelta(minutes=1)
+"""A rise that is first seen so long after its start-by came closer than the lead; less is the operator's own delay."""
+
+
+def _progress(observation: Observation, needed: int) -> str:
+    """``2 of 5 ready; 2 in stage engine, 1 in stage scheduling``."""
+    stages: Counter[Stage] = Counter(
+        r.stage for r in observation.replicas if r.stage not in (Stage.READY, Stage.TERMINATING)
+    )
+    text = ", ".join(f"{stages[stage]} in stage {stage}" for stage in Stage if stages[stage])
+    return f"{observation.ready} of {needed} ready" + (f"; {text}" if text else "")
+
+
+def _hold_up(s: Situation) -> str:
+    """What the cluster says about the replica that is furthest behind, with its name."""
+    if s.observation is None:
+        return ""
+    if s.observation.trouble is not None:
+        return f". {s.observation.trouble.reason}: {s.observation.trouble.message}"
+    for replica in _by_progress(s.observation.replicas):
+        if replica.trouble is not None:
+            return f". {replica.name}: {replica.trouble.reason}: {replica.trouble.message}"
+    return ""
+
+
+def _by_progress(replicas: Sequence[Replica]) -> list[Replica]:
+    order = list(Stage)
+    return sorted(replicas, key=lambda replica: (order.index(replica.stage), replica.name))
+
+
+def _first_trouble(observation: Observation) -> Trouble | None:
+    troubles = [observation.trouble, *(r.trouble for r in _by_progress(observation.replicas))]
+    return next((trouble for trouble in troubles if trouble is not None), None)
+
+
+def reserve_intact(s: Situation) -> Condition | None:
+    """False where the reserve is not there, or where one node holds more than the reserve can replace."""
+    if s.plan is None or s.decision is None or s.observation is None or s.plan.suspend:
+        return None
+    required, ready = s.decision.required, s.observation.ready
+    if required.reserve == 0:
+        return None
+    if ready < required.replicas:
+        spare = max(0, ready - required.need)
+        message = (
+            f"{spare} of {required.reserve} in reserve: {_progress(s.observation, required.replicas)}{_hold_up(s)}"
+        )
+        return _false("ReserveIntact", Reason.RESERVE_MISSING, message)
+    nodes = Counter(r.node for r in s.observation.in_stage(Stage.READY) if r.node is not None)
+    if nodes:
+        node, held = min(nodes.items(), key=lambda item: (-item[1], item[0]))
+        if held > ready - required.need:
+            message = (
+                f"node {node} holds {held} of {ready} ready replicas; without it fewer than the need of "
+                f"{required.need} are left. Spread the replicas over more nodes."
+            )
+            return _false("ReserveIntact", Reason.NODE_CONCENTRATION, message)
+    return _true("ReserveIntact", Reason.RESERVE_READY, f"{required.reserve} beyond the need of {required.need}")
+
+
+def gpu_capacity_sufficient(s: Situation) -> Condition | None:
+    """False where replicas find no GPU, or where the coming week asks for more than the nodes have."""
+    if s.plan is None or s.accelerators is None or s.observation is None or s.peak is None:
+        return None
+    gpus = s.plan.gpus_per_replica or 1
+    unschedulable = [
+        replica
+        for replica in s.observation.replicas
+        if replica.trouble is not None and replica.trouble.reason is Reason.UNSCHEDULABLE
+    ]
+    wanted, there = s.peak * gpus, s.accelerators.allocatable
+    if not unschedulable and wanted <= there:
+        message = f"{there} allocatable, the coming week asks for {wanted}"
+        return _true("GPUCapacitySufficient", Reason.GPUS_SUFFICIENT, message)
+    parts = [f"the coming week asks for {wanted} GPUs, the ready nodes have {there}"] if wanted > there else []
+    parts += [f"{r.name}: {r.trouble.message}" for r in unschedulable if r.trouble is not None]
+    message = "; ".join(parts)
+    if s.accelerators.elastic:
+        message += "; an autoscaler may add nodes"
+        return Condition(
+            type="GPUCapacitySufficient", status=Status.UNKNOWN, reason=Reason.NODES_ELASTIC, message=message
+        )
+    return _false("GPUCapacitySufficient", Reason.GPUS_MISSING, message)
+
+
+def drain_safe(s: Situation) -> Condition | None:
+    """For an owned engine, whether there is time for the longest answer before a pod is killed."""
+    if s.plan is None or s.plan.engine is None:
+        return None
+    found = drain(s.plan)
+    if found.needed is None or found.given is None or found.longest is None:
+        message = found.unknown or "not known"
+        return Condition(type="DrainSafe", status=Status.UNKNOWN, reason=Reason.DRAIN_UNKNOWN, message=message)
+    message = (
+        f"engine.drainTimeout is {format_duration(found.given)}; the longest answer ({found.longest.tokens} tokens by "
+        f"{found.longest.stated_by}) takes {format_duration(found.needed)} at the objectives"
+    )
+    if found.fits:
+        return _true("DrainSafe", Reason.DRAIN_FITS, message)
+    message += ". Raise drainTimeout, or cap the output with --override-generation-config in engine.extraArgs."
+    return _false("DrainSafe", Reason.DRAIN_TOO_SHORT, message)
+
+
+def scaling_limited(s: Situation) -> Condition | None:
+    """True where a bound changed what was wanted."""
+    if s.plan is None or s.decision is None:
+        return None
+    limit = s.decision.limit
+    if limit is None:
+        message = f"within {s.plan.bounds.minimum} to {s.plan.bounds.maximum}"
+        return _false("ScalingLimited", Reason.WITHIN_BOUNDS, message)
+    if limit.wanted > limit.given:
+        message = f"{limit.wanted} replicas are asked for, {limit.given} is the most: raise bounds.maxReplicas"
+        if s.observation is not None and s.observation.maximum == limit.given:
+            message = f"{limit.wanted} replicas are asked for, {limit.given} is the maximum of {s.target_name}"
+        return _true("ScalingLimited", Reason.MAX_REPLICAS, message)
+    message = f"{limit.wanted} replicas are asked for, bounds.minReplicas keeps {limit.given}"
+    return _true("ScalingLimited", Reason.MIN_REPLICAS, message)
+
+
+def engine_up_to_date(s: Situation) -> Condition | None:
+    """False where the running template is an older rendering of the same engine."""
+    if s.plan is None or s.plan.engine is None or s.observation is None or s.observation.current is None:
+        return None
+    if s.rollout.held:
+        message = (
+            "this version of the operator renders the engine differently; the running template stays until the "
+            "next edit of spec.engine"
+        )
+        return _false("EngineUpToDate", Reason.TEMPLATE_HELD, message)
+    return _true("EngineUpToDate", Reason.UP_TO_DATE, "the running template is what spec.engine renders to")
+
+
+def ready(s: Situation) -> Condition:
+    """False only when the plan is invalid, its target or objects are not as they should be, or too few are ready."""
+    refusal = _not_acting(s)
+    if refusal is not None:
+        return refusal
+    if s.plan is not None and s.plan.suspend:
+        return _true("Ready", Reason.SUSPENDED, "suspended: status is kept, nothing else is written")
+    if s.decision is None or s.observation is None:
+        return _false("Ready", Reason.GENERATION_NOT_APPLIED, "the plan is not applied yet")
+    required = s.decision.required.replicas
+    if s.observation.ready < required:
+        message = f"{_progress(s.observation, required)}, {required} required now{_hold_up(s)}"
+        return _false("Ready", Reason.BELOW_REQUIRED, message)
+    return _true("Ready", Reason.AS_PLANNED, f"at least the {required} required now are ready")
+
+
+def _not_acting(s: Situation) -> Condition | None:
+    """Ready is False because the plan, the target or the objects do not let the operator act."""
+    if s.plan is None:
+        return _false("Ready", Reason.INVALID, plan_valid(s).message)
+    trouble = s.target_trouble or s.apply_trouble
+    return None if trouble is None else _false("Ready", trouble.reason, trouble.message)
+
+
+def reconciling(s: Situation) -> Condition | None:
+    """Present while pods of an older template are replaced."""
+    if s.rollout.rolling and s.rollout.stalled is None:
+        return _true("Reconciling", Reason.ROLLING_UPDATE, "pods of an older template are being replaced")
+    return None
+
+
+def stalled(s: Situation) -> Condition | None:
+    """Present where nothing moves on without a person."""
+    refusal = _not_acting(s)
+    if refusal is not None:
+        return _true("Stalled", refusal.reason, refusal.message)
+    if s.rollout.stalled is not None:
+        return _true("Stalled", Reason.ROLLING_UPDATE, f"{s.rollout.stalled}{_hold_up(s)}")
+    return None
+
+
+RULES: Sequence[Rule] = (
+    ready,
+    reconciling,
+    stalled,
+    plan_valid,
+    target_resolved,
+    ready_by_next_ramp,
+    reserve_intact,
+    gpu_capacity_sufficient,
+    drain_safe,
+    replicas_owned,
+    scaling_limited,
+    engine_up_to_date,
+)
+
+
+def _true(type_: str, reason: Reason, message: str) -> Condition:
+    return Condition(type=type_, status=Status.TRUE, reason=reason, message=message)
+
+
+def _false(type_: str, reason: Reason, message: str) -> Condition:
+    return Condition(type=type_, status=Status.FALSE, reason=reason, message=message)
