@@ -162,9 +162,10 @@ def difference_view(found: Difference) -> RenderableType:
     parts: list[RenderableType] = [head]
     if found.required:
         parts.append(Padding(_required_changes(found), _INDENT))
-    parts += [Padding(table, _INDENT) for table in _changed_moves(found)]
+    for table in _changed_moves(found):
+        parts += ["", Padding(table, _INDENT)]
     week = f"GPU-hours a week: {found.old_week:,.1f} → {found.new_week:,.1f} ({found.week:+,.1f})"
-    return Group(*parts, Padding(Text(week, style="bold"), _INDENT))
+    return Group(*parts, "", Padding(Text(week, style="bold"), _INDENT))
 
 
 def _required_changes(found: Difference) -> Table:
