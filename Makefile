@@ -5,7 +5,7 @@ SHELL := bash
 .DELETE_ON_ERROR:
 
 # The newest Python that runs, is 3.11 or newer and can make virtual environments; looked for only when one is made.
-PYTHON_FITS := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
+PYTHON_FITS := import ensurepip, ssl, sys, venv; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for candidate in python3.14 python3.13 python3.12 python3.11 python3 python; do \
     if "$$candidate" -c '$(PYTHON_FITS)' 2>/dev/null; then echo "$$candidate"; break; fi; done)
 VENV ?= .venv
@@ -86,12 +86,16 @@ clean: ## Remove what was built here; the control plane in the user's cache stay
 	rm -rf $(VENV) build dist .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(READY): pyproject.toml
+# Made once: a second Python in the same folder would leave a mixture of both. `make clean` to choose another one.
+$(BIN)/python:
 	@python="$(PYTHON)"; \
 	if [[ -z "$$python" ]] || ! "$$python" -c '$(PYTHON_FITS)'; then \
 	    echo "This needs Python 3.11 or newer that can make virtual environments (Debian: python3 and python3-venv);" \
 	        "name one with PYTHON=... ($${python:-none was found})." >&2; exit 1; fi; \
-	echo "Installing into $(VENV) with $$python." >&2; \
-	"$$python" -m venv $(VENV)
-	$(BIN)/python -m pip install --disable-pip-version-check --quiet --editable '.[dev]'
+	echo "Making $(VENV) with $$python." >&2; \
+	"$$python" -m venv --clear $(VENV)
+
+$(READY): pyproject.toml | $(BIN)/python
+	@echo "Installing the package and what it needs into $(VENV)." >&2
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --editable '.[dev]'
 	@touch $@
