@@ -103,3 +103,17 @@ def test_a_day_of_25_hours_counts_25():
     start = datetime(2026, 10, 25, tzinfo=BERLIN)
     end = datetime(2026, 10, 26, tzinfo=BERLIN).astimezone(UTC)
     assert gpu_hours(course(flat, start.astimezone(UTC), end), 1).required == pytest.approx(5 * 25)
+
+
+def test_a_daily_cron_window_counts_as_the_same_weekly_window_does():
+    cron = CronWindow(name="w", cron="0 2 * * *", at=time(2), duration=timedelta(hours=2), level=Total(replicas=4))
+    window = a_window(name="w", days=frozenset(range(7)), start=time(2), end=time(4), level=Total(replicas=4))
+    with_cron, with_window = a_plan(windows=(), cron_windows=(cron,)), a_plan(windows=(window,))
+    assert nominal_month(with_cron) == nominal_month(with_window)
+
+
+def test_a_cron_window_of_one_month_shows_in_the_flat_peak_and_hardly_in_the_hours():
+    once = CronWindow(name="w", cron="0 2 24 12 *", at=time(2), duration=timedelta(hours=12), level=Total(replicas=8))
+    month, plain = nominal_month(a_plan(cron_windows=(once,))), nominal_month(a_plan())
+    assert month.flat_peak == 8 * 730
+    assert 0 < month.required - plain.required < 12 * 8 / 12

@@ -16,7 +16,7 @@ from servingplan.planning.timeline import Direction
 from servingplan.planning.units import format_duration
 from servingplan.rendering.status import trail_to_wire
 from servingplan.rendering.times import wire_time
-from servingplan.reporting.hours import course
+from servingplan.reporting.hours import course, longest_fall
 
 _MOMENT = timedelta(microseconds=1)
 
@@ -32,7 +32,7 @@ class Explanation:
 
 def explain(plan: Plan, at: datetime) -> Explanation:
     """The decision at `at` (aware) where the cluster followed the schedule until then."""
-    changes = course(plan, at - _longest_fall(plan) - _MOMENT, at).asked
+    changes = course(plan, at - longest_fall(plan.scale_down, plan.bounds.maximum) - _MOMENT, at).asked
     state = changes[-1]
     observation = Observation(current=state.replicas, ready=state.replicas, available=state.replicas)
     falling = state.direction is Direction.FALL and len(changes) > 1
@@ -42,11 +42,6 @@ def explain(plan: Plan, at: datetime) -> Explanation:
         else None
     )
     return Explanation(plan=plan, at=at, decision=decide(plan, observation, History(last_scale=last), at))
-
-
-def _longest_fall(plan: Plan) -> timedelta:
-    """The time after which a fall is over, whatever it began with."""
-    return plan.scale_down.every * -(-plan.bounds.maximum // plan.scale_down.step)
 
 
 def explanation_document(explanation: Explanation) -> dict[str, Any]:

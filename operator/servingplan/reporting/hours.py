@@ -12,10 +12,11 @@ from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 from zoneinfo import ZoneInfo
 
+from servingplan.planning.calendar import cron_fires_on
 from servingplan.planning.decision import lead_in_effect
 from servingplan.planning.demand import Requirement, requirements
 from servingplan.planning.observation import History
-from servingplan.planning.plan import Plan
+from servingplan.planning.plan import CronWindow, Plan, ScaleDown
 from servingplan.planning.series import StepFunction, combine, step_function
 from servingplan.planning.timeline import Asked, Fold, Peak, as_function, converged_start, fold, peaks
 
@@ -28,10 +29,10 @@ MONTH_WEEKDAYS = 22
 """Mondays to Fridays of the nominal month, 261/12 rounded up; the other 202 of its 730 hours are weekend."""
 
 _REFERENCE = datetime(2029, 1, 1, tzinfo=UTC)
-"""A Monday. 2029 is a common year that starts on one, so a week from here and a year from here both start alike."""
+"""The start of the ordinary week and of the ordinary year: a common year that begins on a Monday."""
 
-_REFERENCE_WEEK = timedelta(days=7)
-_REFERENCE_YEAR = timedelta(days=365)
+_DAY = timedelta(days=1)
+_YEAR_DAYS, _YEAR_WEEKDAYS = 365, 261
 _WEEKEND = (5, 6)
 
 
@@ -93,6 +94,11 @@ class Course:
         return _counted(self.peak, lambda peak: peak.replicas)
 
     @property
+    def functions(self) -> tuple[StepFunction[int], StepFunction[int], StepFunction[int]]:
+        """Replicas required, at the peak, and asked for."""
+        return self.required_function, self.peak_function, self.asked_function
+
+    @property
     def asked_function(self) -> StepFunction[int]:
         """The asked-for replicas as a step function."""
         return as_function(self.asked, self.end)
@@ -129,9 +135,8 @@ def _since(changes: Sequence[Asked], peak: StepFunction[Peak], start: datetime) 
 
 def gpu_hours(found: Course, gpus_per_replica: int) -> GpuHours:
     """The GPU-hours of a course."""
-    required = found.required_function
-    sums = [function.hours(_itself) for function in (required, found.peak_function, found.asked_function)]
-    flat = max(required.values) * ((found.end - found.start) / timedelta(hours=1))
+    sums = [function.hours(_itself) for function in found.functions]
+    flat = max(found.required_function.values) * ((found.end - found.start) / timedelta(hours=1))
     return _in_gpus(sums, flat, gpus_per_replica)
 
 
@@ -139,15 +144,49 @@ def nominal_month(plan: Plan) -> GpuHours:
     """The plan's GPU-hours in a nominal month: a figure of the plan, not of any date.
 
     The month has 730 hours: 22 days from Monday to Friday and 202 hours of weekend. What a weekday and a weekend
-    hour hold on average comes from an ordinary week; where there are cron windows, from an ordinary year, as they
-    may come once a month or once a year. Ordinary: no calendar dates, no overrides, no clock changes.
+    hour hold on average comes from an ordinary week; cron windows that name days of the month or months add what
+    they add in an ordinary year. Ordinary: no calendar dates, no overrides, no clock changes.
     """
     ordinary = replace(plan, zone=ZoneInfo("UTC"), calendars=(), overrides=())
-    length = _REFERENCE_YEAR if plan.cron_windows else _REFERENCE_WEEK
-    found = course(ordinary, _REFERENCE, _REFERENCE + length)
-    sums = [_in_month(f) for f in (found.required_function, found.peak_function, found.asked_function)]
-    flat = float(max(found.required_function.values) * MONTH_HOURS)
-    return _in_gpus(sums, flat, counted_gpus(plan))
+    weekly = replace(ordinary, cron_windows=tuple(w for w in plan.cron_windows if _is_weekly(w)))
+    week = course(weekly, _REFERENCE, _REFERENCE + timedelta(days=7))
+    sums = [_in_month(function, 5, 2) for function in week.functions]
+    highest = max(week.required_function.values)
+    for start, end in _dated_spans(ordinary):
+        usual, dated = course(weekly, start, end), course(ordinary, start, end)
+        highest = max(highest, *dated.required_function.values)
+        for k, (before, after) in enumerate(zip(usual.functions, dated.functions, strict=True)):
+            more = combine(after, before, lambda new, old: new - old)
+            sums[k] += _in_month(more, _YEAR_WEEKDAYS, _YEAR_DAYS - _YEAR_WEEKDAYS)
+    return _in_gpus(sums, float(highest * MONTH_HOURS), counted_gpus(plan))
+
+
+def _is_weekly(window: CronWindow) -> bool:
+    """Whether every week is the same: ``minute hour * * weekday``."""
+    return window.cron.split()[2:4] == ["*", "*"]
+
+
+def _dated_spans(plan: Plan) -> list[tuple[datetime, datetime]]:
+    """The whole days of the reference year around what is not the same every week, apart from each other."""
+    around = lead_in_effect(plan, History(), _REFERENCE) + longest_fall(plan.scale_down, plan.bounds.maximum) + _DAY
+    spans: list[tuple[datetime, datetime]] = []
+    dated = [window for window in plan.cron_windows if not _is_weekly(window)]
+    for day in (_REFERENCE + i * _DAY for i in range(_YEAR_DAYS)):
+        durations = [w.duration for w in dated if cron_fires_on(w.cron, w.at, day.date())]
+        if not durations:
+            continue
+        start = day - -(-around // _DAY) * _DAY
+        end = day + -(-(around + _DAY + max(durations)) // _DAY) * _DAY
+        if spans and start <= spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
+        else:
+            spans.append((start, end))
+    return spans
+
+
+def longest_fall(rules: ScaleDown, maximum: int) -> timedelta:
+    """The time after which a fall is over, whatever it began with."""
+    return _REFERENCE - converged_start(_REFERENCE, rules, maximum)
 
 
 def counted_gpus(plan: Plan) -> int:
@@ -167,19 +206,16 @@ def _in_gpus(replica_hours: Sequence[float], flat: float, gpus: int) -> GpuHours
     )
 
 
-def _in_month(function: StepFunction[int]) -> float:
-    """Replica-hours of a nominal month, from a function over reference weeks."""
-    days = (function.end - function.start) // timedelta(days=1)
-    dates = [function.start + timedelta(days=i) for i in range(days)]
+def _in_month(function: StepFunction[int], weekdays: int, weekend_days: int) -> float:
+    """Replica-hours of a nominal month, from a function over whole days out of so many weekdays and weekend days."""
+    days = -(-(function.end - function.start) // _DAY)
+    dates = [function.start + i * _DAY for i in range(days)]
     is_weekday = step_function([(day, int(day.weekday() not in _WEEKEND)) for day in dates], end=function.end)
-    weekday_hours = is_weekday.hours(_itself)
-    weekend_hours = days * 24 - weekday_hours
     on_weekdays = combine(function, is_weekday, lambda replicas, weekday: replicas * weekday).hours(_itself)
     on_weekends = function.hours(_itself) - on_weekdays
     month_weekday_hours = MONTH_WEEKDAYS * 24
-    return on_weekdays / weekday_hours * month_weekday_hours + on_weekends / weekend_hours * (
-        MONTH_HOURS - month_weekday_hours
-    )
+    month_weekend_hours = MONTH_HOURS - month_weekday_hours
+    return on_weekdays / (weekdays * 24) * month_weekday_hours + on_weekends / (weekend_days * 24) * month_weekend_hours
 
 
 def _itself(replicas: int) -> int:
