@@ -65,10 +65,8 @@
 - apiGroups: [apiextensions.k8s.io]
   resources: [customresourcedefinitions]
   verbs: [list, watch]
-{{- if .Values.watchNamespaces }}
-# And here, that a namespace it is to watch has come.
+# And here, where it watches some namespaces only, that one of them has come.
 - apiGroups: [""]
   resources: [namespaces]
   verbs: [list, watch]
-{{- end }}
 {{- end }}
