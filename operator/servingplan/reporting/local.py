@@ -31,11 +31,6 @@ def clock_time(instant: datetime, zone: ZoneInfo) -> str:
     return f"{local:%H:%M:%S}" if local.second else f"{local:%H:%M}"
 
 
-def local_moment(instant: datetime, zone: ZoneInfo) -> str:
-    """``Tue 1 Dec 07:48``."""
-    return f"{short_date(instant.astimezone(zone).date())} {clock_time(instant, zone)}"
-
-
 def midnight(day: date, zone: ZoneInfo) -> datetime:
     """The first instant of a local date."""
     return resolve_wall(datetime.combine(day, time()), zone, Edge.START)
