@@ -79,7 +79,7 @@ def release(cluster: LocalCluster | ExternalCluster) -> Iterator[Release]:
     installed = Release(cluster=cluster, name="chart", home=f"operator-{end}", plans=f"plans-{end}")
     cluster.kubectl("create", "namespace", installed.home)
     cluster.kubectl("create", "namespace", installed.plans)
-    # Other tests of the session may have applied the definition already.
+    # Other tests may have applied the definition already.
     values = ("--set=replicas=0", f"--set-json=watchNamespaces={json.dumps([installed.plans])}")
     installed.helm("install", str(CHART), "--take-ownership", *values)
     cluster.kubectl("wait", "--for=condition=Established", "crd/servingplans.servingplan.dev")
