@@ -11,14 +11,18 @@ import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 from e2e.support.eventually import eventually
 from e2e.support.external import ExternalCluster
+from e2e.support.operator import Installation, Operator
+from servingplan.controller.clock import AcceleratedClock
 from servingplan.localcluster.cluster import LocalCluster
 from servingplan.localcluster.components import Options
 from servingplan.localcluster.kubectl import Kubectl
+from support.charts import CHART, run_helm
 
 CONTEXT = os.environ.get("SERVINGPLAN_E2E_CONTEXT", "")
 
@@ -76,3 +80,48 @@ def gpu_nodes(local_cluster: LocalCluster) -> Iterator[Callable[..., list[str]]]
     yield add
     for name in added:
         local_cluster.remove_node(name)
+
+
+@pytest.fixture(scope="session")
+def installation(cluster: LocalCluster | ExternalCluster) -> Iterator[Installation]:
+    """The chart, installed for all namespaces, without its pods: tests run the operator under its ServiceAccount."""
+    home = f"servingplan-{secrets.token_hex(4)}"
+    kubeconfig = f"--kubeconfig={cluster.kubeconfig}"
+    cluster.kubectl("create", "namespace", home)
+    run_helm(
+        "install", "operator", str(CHART), "--take-ownership", "--set=replicas=0", f"--namespace={home}", kubeconfig
+    )
+    cluster.kubectl("wait", "--for=condition=Established", "crd/servingplans.servingplan.dev")
+    yield Installation(kubeconfig=cluster.kubeconfig_for(home, "operator-servingplan"), home=home)
+    run_helm("uninstall", "operator", f"--namespace={home}", kubeconfig)
+    cluster.kubectl("delete", "namespace", home, "--wait=false")
+
+
+@pytest.fixture
+def run_operator(installation: Installation, namespace: str, tmp_path: Path) -> Iterator[Callable[..., Operator]]:
+    """Starts operators for the test's namespace: ``run_operator(clock=..., leader_election=False)``.
+
+    clock: a demo clock; the same one for every process that is to go on where another stopped. Waits until it is
+    ready, unless ``wait=False``.
+    """
+    started: list[Operator] = []
+
+    def start(
+        *options: str, clock: AcceleratedClock | None = None, leader_election: bool = False, wait: bool = True
+    ) -> Operator:
+        elected = "--leader-election" if leader_election else "--no-leader-election"
+        demo = (f"--demo-clock={clock.describe()}",) if clock else ()
+        operator = Operator(
+            installation,
+            tmp_path,
+            namespace=namespace,
+            options=(elected, *demo, *options),
+            env={"SERVINGPLAN_DEMO_CLOCK_ALLOWED": "yes"} if clock else {},
+        )
+        started.append(operator)
+        return operator.until_ready() if wait else operator
+
+    yield start
+    for operator in started:
+        if operator.process.poll() is None:
+            operator.kill()

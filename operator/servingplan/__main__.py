@@ -1,0 +1,5 @@
+"""``python -m servingplan``: the command line."""
+
+from servingplan.cli import main
+
+main()
