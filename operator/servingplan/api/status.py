@@ -63,7 +63,7 @@ class CapacityStatus(Wire):
 
 
 class GpuHoursStatus(Wire):
-    """GPU-hours of an average month."""
+    """GPU-hours of a nominal month."""
 
     month_planned: Annotated[float, Field(ge=0)] = Field(description="As planned.")
     month_flat: Annotated[float, Field(ge=0)] = Field(description="With the peak round the clock.")

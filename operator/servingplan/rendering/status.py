@@ -30,7 +30,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """What the status shows beside the decision. hours: GPU-hours of the present month, planned and flat."""
+    """What the status shows beside the decision. hours: GPU-hours of a nominal month, planned and flat."""
 
     hours_planned: int
     hours_flat: int
