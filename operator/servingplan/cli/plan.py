@@ -84,13 +84,14 @@ def _view(outlooks: list[Outlook], found: Difference | None) -> Any:
 
 
 def _picture(outlook: Outlook, output: str) -> None:
+    try:
+        from servingplan.reporting.chart import chart  # noqa: PLC0415  matplotlib takes a second to load
+        from servingplan.reporting.html import page  # noqa: PLC0415  as above
+    except ModuleNotFoundError as error:
+        raise UsageError(f"-o {output} needs matplotlib: pip install 'servingplan[pictures]'") from error
     if output == HTML:
-        from servingplan.reporting.html import page  # noqa: PLC0415  loads matplotlib
-
         click.echo(page(outlook))
         return
-    from servingplan.reporting.chart import chart  # noqa: PLC0415  loads matplotlib
-
     stream = sys.stdout.buffer
     if output == PNG and stream.isatty():
         raise UsageError("-o png writes an image to standard output: redirect it, as in > plan.png")
