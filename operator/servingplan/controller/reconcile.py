@@ -73,7 +73,7 @@ class Reconciler:
             self._p.reporter.took(time.monotonic() - began)
 
     def _forget(self, key: Key) -> None:
-        self._p.store.plans.pop(key, None)
+        self._p.store.drop_plan(key)
         self._plans.forget(key)
         self._p.observer.forget(key)
         self._p.reporter.forget(key)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from servingplan.api.config_maps import referenced_config_maps
 from servingplan.clients.references import ObjectRef
 from servingplan.rendering.metadata import PLAN_LABEL
 
 Object = Mapping[str, Any]
+T = TypeVar("T")
 
 API_VERSION = "servingplan.dev/v1alpha1"
 KIND = "ServingPlan"
@@ -53,11 +54,20 @@ ELASTIC_MARKS = ("karpenter.sh/nodepool", "cluster-autoscaler.kubernetes.io/", "
 """Labels and annotations that an autoscaler leaves on the nodes that it adds."""
 
 
+TargetId = tuple[str, str, str, str]
+"""Group, kind, namespace, name: an object, whatever version its API group is spoken in."""
+
+
 class Store:
-    """Plans, labelled ConfigMaps, nodes and autoscalers, as last seen."""
+    """Plans, labelled ConfigMaps, nodes and autoscalers, as last seen.
+
+    Every Deployment of the cluster comes by here: which plans one concerns is a look-up, not a search.
+    """
 
     def __init__(self) -> None:
         self.plans: dict[Key, Object] = {}
+        self._by_target: dict[TargetId, set[Key]] = {}
+        self._by_config_map: dict[tuple[str, str], set[Key]] = {}
         self.config_maps: dict[tuple[str, str], Mapping[str, str]] = {}
         self.nodes: dict[str, Node] = {}
         self.autoscalers: dict[ObjectRef, Autoscaler] = {}
@@ -67,8 +77,21 @@ class Store:
     def put_plan(self, plan: Object) -> Key:
         """Remember a plan as it is now."""
         key = key_of(plan)
+        self.drop_plan(key)
         self.plans[key] = plan
+        self._by_target.setdefault(_identity(target_of(plan)), set()).add(key)
+        for name in referenced_config_maps(plan):
+            self._by_config_map.setdefault((key.namespace, name), set()).add(key)
         return key
+
+    def drop_plan(self, key: Key) -> None:
+        """Forget a plan, if it is known."""
+        plan = self.plans.pop(key, None)
+        if plan is None:
+            return
+        _discard(self._by_target, _identity(target_of(plan)), key)
+        for name in referenced_config_maps(plan):
+            _discard(self._by_config_map, (key.namespace, name), key)
 
     def put_config_map(self, config_map: Object) -> frozenset[Key]:
         """Remember a labelled ConfigMap; the plans that refer to it."""
@@ -111,7 +134,9 @@ class Store:
         nodes: Iterable[Object],
     ) -> None:
         """Forget everything and remember complete lists instead."""
-        for known in (self.plans, self.config_maps, self.autoscalers, self.nodes):
+        for key in list(self.plans):
+            self.drop_plan(key)
+        for known in (self.config_maps, self.autoscalers, self.nodes):
             known.clear()
         for plan in plans:
             self.put_plan(plan)
@@ -131,19 +156,11 @@ class Store:
 
     def plans_reading(self, namespace: str, config_map: str) -> frozenset[Key]:
         """The plans whose profile or calendars stand in a ConfigMap."""
-        return frozenset(
-            key
-            for key, plan in self.plans.items()
-            if key.namespace == namespace and config_map in referenced_config_maps(plan)
-        )
+        return frozenset(self._by_config_map.get((namespace, config_map), ()))
 
     def plans_targeting(self, ref: ObjectRef) -> frozenset[Key]:
         """The plans whose target is that object; the apiVersion's version does not matter."""
-        return frozenset(
-            key
-            for key, plan in self.plans.items()
-            if key.namespace == ref.namespace and same_object(target_of(plan), ref)
-        )
+        return frozenset(self._by_target.get(_identity(ref), ()))
 
     def concerned(self, live: Object) -> frozenset[Key]:
         """The plans that a workload or pod concerns: by its label, or as their target."""
@@ -178,8 +195,19 @@ def target_of(plan: Object) -> ObjectRef:
 
 def same_object(one: ObjectRef, other: ObjectRef) -> bool:
     """The same object, whatever version its API group is spoken in."""
-    mine, theirs = (ref.api_version.rpartition("/")[0] for ref in (one, other))
-    return (mine, one.kind, one.name, one.namespace) == (theirs, other.kind, other.name, other.namespace)
+    return _identity(one) == _identity(other)
+
+
+def _identity(ref: ObjectRef) -> TargetId:
+    return (ref.api_version.rpartition("/")[0], ref.kind, ref.namespace, ref.name)
+
+
+def _discard(index: dict[T, set[Key]], at: T, key: Key) -> None:
+    """Take a key out of an index, and the entry with its last key."""
+    keys = index.get(at, set())
+    keys.discard(key)
+    if not keys:
+        index.pop(at, None)
 
 
 def _age(plan: Object) -> tuple[str, str]:

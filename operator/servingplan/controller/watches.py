@@ -44,7 +44,7 @@ class Watches:
         key = key_of(plan)
         if kind == "DELETED":
             others = self._store.rivals(key)
-            self._store.plans.pop(key, None)
+            self._store.drop_plan(key)
             self._look_at(others | {key})
             return
         before = self._store.plans.get(key, {}).get("metadata", {}).get("generation")
