@@ -21,6 +21,9 @@ Object = Mapping[str, Any]
 
 HPA = ("autoscaling/v2", "HorizontalPodAutoscaler")
 SCALED_OBJECT = ("keda.sh/v1alpha1", "ScaledObject")
+NODE = ("v1", "Node")
+NODES, SCALED_OBJECTS = "nodes", "scaledobjects"
+"""The plurals of what is watched only where the cluster serves it and lets us read it."""
 
 PODS_SETTLE_S = 0.3
 """Pods change in bursts: their plan is looked at once when a burst is over."""
@@ -87,12 +90,17 @@ class Watches:
     # ---- kinds that a cluster may not have ----
 
     async def optional_kinds(self) -> frozenset[str]:
-        """Which of the kinds of other projects the cluster serves now."""
+        """The plurals of the kinds that not every cluster serves or lets us read, as far as this one does."""
+        found = set()
         try:
             await self._client.resolve(*SCALED_OBJECT)
+            found.add(SCALED_OBJECTS)
         except KindNotServed:
-            return frozenset()
-        return frozenset({"scaledobjects"})
+            pass
+        await self._optional(*NODE, ("",))
+        if NODE[1] not in self._denied:
+            found.add(NODES)
+        return frozenset(found)
 
     # ---- relist ----
 
@@ -107,7 +115,7 @@ class Watches:
             *await self._optional(*HPA, namespaces),
             *await self._optional(*SCALED_OBJECT, namespaces),
         ]
-        nodes = await self._optional("v1", "Node", ("",))
+        nodes = await self._optional(*NODE, ("",))
         gone = self._store.plans.keys() - {key_of(plan) for plan in plans}
         self._store.replace(plans, config_maps, autoscalers, nodes)
         self._look_at(frozenset(self._store.plans) | gone)
@@ -124,7 +132,7 @@ class Watches:
     async def _optional(self, api_version: str, kind: str, namespaces: Sequence[str]) -> list[Object]:
         """A kind that a cluster may not have, or that a small installation may not read."""
         try:
-            return await self._list(api_version, kind, namespaces)
+            found = await self._list(api_version, kind, namespaces)
         except KindNotServed:
             return []
         except Refused as refusal:
@@ -132,3 +140,5 @@ class Watches:
                 self._denied.add(kind)
                 _log.warning("%s is not read: %s", kind, refusal)
             return []
+        self._denied.discard(kind)
+        return found
