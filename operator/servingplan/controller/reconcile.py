@@ -21,6 +21,7 @@ from servingplan.controller.observe import CONFIG_MAPS_EVERY_S, TARGET_PODS_EVER
 from servingplan.controller.report import Report, Reporter
 from servingplan.controller.resolved import Resolved, ResolvedPlans, coming_midnight, highest_requirement
 from servingplan.controller.store import API_VERSION, KIND, Key, Store
+from servingplan.controller.targets import is_watched
 from servingplan.errors import Conflict, Problem, Refused
 from servingplan.planning.decision import Decision, decide
 from servingplan.planning.observation import History, Trouble
@@ -148,10 +149,11 @@ class Reconciler:
             raise ValueError(f"{key}: nothing to act on")
         status = document.get("status", {})
         remembered = history_from_wire(status)
-        last_scale = self._p.actor.last_scale(seen.view, remembered.last_scale, now)
+        contest = contest_from_wire(status)
+        last_scale = self._p.actor.last_scale(seen.view, remembered.last_scale, contest, now)
         history = History(last_scale=last_scale, ramp=remembered.ramp)
         decision = decide(plan, observation, history, now)
-        outcome = Outcome(observation=observation, last_scale=last_scale, contest=contest_from_wire(status))
+        outcome = Outcome(observation=observation, last_scale=last_scale, contest=contest)
         if not plan.suspend and seen.autoscaler is None:
             outcome = await self._p.actor.act(
                 plan,
@@ -160,7 +162,7 @@ class Reconciler:
                 observation,
                 decision,
                 last_scale=last_scale,
-                contest=outcome.contest,
+                contest=contest,
                 now=now,
             )
         self._p.wake_at(key, _next_look(plan, decision, outcome, now))
@@ -185,7 +187,8 @@ class Reconciler:
         if outcome.refused is not None:
             delay = _sooner(delay, REFUSED_RETRY_S)
         moving = decision.ramp is not None or outcome.observation.ready != outcome.observation.current
-        return _sooner(delay, TARGET_PODS_EVERY_S if moving and plan.engine is None else None)
+        by_itself = plan.engine is not None or (is_watched(seen.view.ref) and not moving)
+        return _sooner(delay, None if by_itself else TARGET_PODS_EVERY_S)
 
 
 def _next_look(plan: Plan, decision: Decision, outcome: Outcome, now: datetime) -> datetime:

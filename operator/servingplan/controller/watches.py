@@ -13,7 +13,7 @@ from typing import Any
 from servingplan.clients.answers import KindNotServed
 from servingplan.clients.kubernetes import KubernetesClient
 from servingplan.clients.references import ObjectRef
-from servingplan.controller.store import API_VERSION, KIND, Key, Store, key_of
+from servingplan.controller.store import API_VERSION, KIND, Key, Store, key_of, target_of
 from servingplan.errors import Refused
 from servingplan.rendering.metadata import CONFIG_LABEL
 
@@ -46,9 +46,9 @@ class Watches:
         """A ServingPlan came, changed or went."""
         key = key_of(plan)
         if kind == "DELETED":
-            others = self._store.rivals(key)
+            # Whoever reconciled it last may have dropped it already: its last state tells who waits for its target.
             self._store.drop_plan(key)
-            self._look_at(others | {key})
+            self._look_at(self._store.plans_targeting(target_of(plan)) | {key})
             return
         before = self._store.plans.get(key, {}).get("metadata", {}).get("generation")
         self._store.put_plan(plan)
