@@ -152,10 +152,12 @@ def replicas_owned(s: Situation) -> Condition | None:
     if s.plan is None or s.target_trouble is not None:
         return None
     if s.autoscaler is not None:
-        message = (
-            f"{s.autoscaler} scales {s.target_name} too, so nothing is written. Point spec.targetRef at "
-            f"{s.autoscaler} to let the plan set its minimum, or delete it."
+        remedy = (
+            "Delete it: the replicas of an engine are the plan's"
+            if s.plan.engine is not None
+            else f"Point spec.targetRef of a new plan at {s.autoscaler} to let the plan set its minimum, or delete it"
         )
+        message = f"{s.autoscaler} scales {s.target_name} too, so nothing is written. {remedy}."
         return _false("ReplicasOwned", Reason.SCALED_BY_HPA, message)
     if s.contest is not None:
         message = (
