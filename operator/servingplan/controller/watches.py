@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from servingplan.clients.answers import KindNotServed
@@ -39,11 +40,14 @@ class Watches:
         self._store = store
         self._look = look
         self._denied: set[str] = set()
+        self._relisting = False
+        self._meanwhile: list[Callable[[], None]] = []
 
     # ---- events ----
 
     def plan(self, kind: str | None, plan: Object) -> None:
         """A ServingPlan came, changed or went."""
+        self._keep(partial(self.plan, kind, plan))
         key = key_of(plan)
         if kind == "DELETED":
             # Whoever reconciled it last may have dropped it already: its last state tells who waits for its target.
@@ -57,6 +61,7 @@ class Watches:
 
     def config_map(self, kind: str | None, config_map: Object) -> None:
         """A labelled ConfigMap came, changed or went."""
+        self._keep(partial(self.config_map, kind, config_map))
         metadata = config_map["metadata"]
         if kind == "DELETED":
             self._look_at(self._store.drop_config_map(metadata["namespace"], metadata["name"]))
@@ -69,6 +74,7 @@ class Watches:
 
     def autoscaler(self, kind: str | None, autoscaler: Object) -> None:
         """An HPA or ScaledObject came, changed or went."""
+        self._keep(partial(self.autoscaler, kind, autoscaler))
         if kind == "DELETED":
             self._look_at(self._store.drop_autoscaler(ObjectRef.of(autoscaler)))
         else:
@@ -76,12 +82,18 @@ class Watches:
 
     def node(self, kind: str | None, node: Object) -> None:
         """A node came, changed or went: every plan's accelerators may differ."""
+        self._keep(partial(self.node, kind, node))
         if kind == "DELETED":
             changed = self._store.nodes.pop(node["metadata"]["name"], None) is not None
         else:
             changed = self._store.put_node(node)
         if changed:
             self._look_at(frozenset(self._store.plans), PODS_SETTLE_S)
+
+    def _keep(self, event: Callable[[], None]) -> None:
+        """Keep an event that comes during a relist: the lists may be older than it."""
+        if self._relisting:
+            self._meanwhile.append(event)
 
     def _look_at(self, keys: frozenset[Key], after_s: float = 0.0) -> None:
         for key in sorted(keys):
@@ -109,6 +121,16 @@ class Watches:
 
         After a restore of etcd a watch goes blind without an error. Raises ClusterError where plans cannot be read.
         """
+        self._relisting = True
+        try:
+            await self._relist(namespaces)
+        finally:
+            self._relisting = False
+            meanwhile, self._meanwhile = self._meanwhile, []
+        for event in meanwhile:
+            event()
+
+    async def _relist(self, namespaces: Sequence[str]) -> None:
         plans = await self._list(API_VERSION, KIND, namespaces)
         config_maps = await self._list("v1", "ConfigMap", namespaces, f"{CONFIG_LABEL}=true")
         autoscalers = [
