@@ -229,21 +229,24 @@ class Reporter:
         if s.decision is None or s.observation is None:
             return None
         known, ramp = self._margins.get(key), s.decision.ramp
-        late = s.missed
-        if late is None and known is not None and known.open and s.observation.ready >= known.ramp.needed:
-            late = known.ramp
-        if late is not None:
-            known = _Margin(ramp=late, seconds=(late.start - s.now).total_seconds(), open=s.missed is not None)
+        if s.missed is not None:
+            known = _margin(s.missed, s.now, is_open=True)
+        elif known is not None and known.open:
+            known = _margin(known.ramp, s.now, is_open=False)  # complete at last, or not required any more
         elif (
             ramp is not None
             and s.observation.ready >= ramp.needed
             and (known is None or known.ramp.start != ramp.start)
         ):
-            known = _Margin(ramp=ramp, seconds=(ramp.start - s.now).total_seconds(), open=False)
+            known = _margin(ramp, s.now, is_open=False)
         if known is None:
             return None
         self._margins[key] = known
         return known.seconds
+
+
+def _margin(ramp: Ramp, now: datetime, *, is_open: bool) -> _Margin:
+    return _Margin(ramp=ramp, seconds=(ramp.start - now).total_seconds(), open=is_open)
 
 
 def _is_bad(condition: Object) -> bool:
