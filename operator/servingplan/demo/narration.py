@@ -69,4 +69,4 @@ def hour_and_minute(instant: datetime, zone: ZoneInfo) -> str:
 def skip_words(story: Story, before: Part, after: Part) -> str:
     """Why the clock is set forward between two parts."""
     hours = (after.start - before.end) / timedelta(hours=1)
-    return f"the clock skips {hours:.0f} quiet hours to {clock_time(after.start, story.zone)}, and the operator restarts"
+    return f"the clock skips {hours:.0f} quiet hours to {clock_time(after.start, story.zone)}, the operator restarts"

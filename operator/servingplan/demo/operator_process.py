@@ -78,7 +78,7 @@ class OperatorProcess:
             raise OperatorEnded(f"the operator ended by itself with {code}; the last lines of its log:\n{lines}")
 
     def writes(self) -> Counter[str]:
-        """The requests so far that were to change something, by resource as in ``deployments.apps/scale``."""
+        """The writes so far that the API server accepted, by resource as in ``deployments.apps/scale``."""
         return count_writes(self._answer("/metrics"))
 
     def stop(self) -> None:
@@ -105,12 +105,12 @@ class OperatorProcess:
 
 
 def count_writes(metrics: str) -> Counter[str]:
-    """The writes in the text of ``/metrics``, by resource."""
+    """The accepted writes in the text of ``/metrics``, by resource."""
     writes: Counter[str] = Counter()
     for line in metrics.splitlines():
         if found := _REQUESTS.match(line):
             labels = dict(_LABEL.findall(found["labels"]))
-            if labels["verb"] in _WRITES:
+            if labels["verb"] in _WRITES and labels["code"].startswith("2"):
                 writes[labels["resource"]] += round(float(found["count"]))
     return writes
 

@@ -27,6 +27,9 @@ LABEL = 5
 """Columns of a time, as in 08:00."""
 
 
+_MOMENT = timedelta(microseconds=1)
+
+
 class Mark(Enum):
     """What a cell shows."""
 
@@ -90,7 +93,8 @@ def columns_of(parts: Sequence[Part], width: int) -> tuple[Column, ...]:
         cells = max(1, round(free * (past / total)) - used)
         used += cells
         step = (part.end - part.start) / cells
-        columns += [Column(start=part.start + step * k, end=part.start + step * (k + 1)) for k in range(cells)]
+        edges = [*(part.start + step * k for k in range(cells)), part.end]
+        columns += [Column(start=a, end=b) for a, b in itertools.pairwise(edges)]
     return tuple(columns)
 
 
@@ -98,7 +102,7 @@ def _mark(record: Record, column: Column, level: int) -> Mark:
     if column.is_break:
         return Mark.BREAK
     course = record.story.outlook.course
-    sample = record.sample_at(column.end) if column.start <= record.now else None
+    sample = record.sample_at(column.end - _MOMENT) if column.start <= record.now else None
     if sample is None or sample.time < column.start - (column.end - column.start):
         if course.required_function.at(_middle(column)) >= level:
             return Mark.PLANNED

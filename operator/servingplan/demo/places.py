@@ -34,6 +34,14 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """What a person types. setup: once, in a new terminal; kubectl: how it is called then."""
+
+    setup: str | None
+    kubectl: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
     """A prepared cluster. kubeconfig, context: how others reach it. local: the control plane, where it is one."""
 
@@ -50,12 +58,12 @@ class Place:
             self.local.set_start_time(pull=pull, load=load)
 
     @property
-    def kubectl(self) -> str:
-        """How a person calls kubectl on it."""
-        if self.local is not None:
-            program = shutil.which("kubectl") or self.local.kubectl.program
-            return f"{program} --kubeconfig={self.kubeconfig}"
-        return f"kubectl --context={self.context}"
+    def access(self) -> Access:
+        """How a person reaches it from another terminal."""
+        if self.local is None:
+            return Access(setup=None, kubectl=f"kubectl --context={self.context}")
+        kubectl = "kubectl" if shutil.which("kubectl") else str(self.local.kubectl.program)
+        return Access(setup=f"export KUBECONFIG={self.kubeconfig}", kubectl=kubectl)
 
 
 @contextmanager

@@ -103,7 +103,8 @@ class Record:
     def _tell_ready(self, sample: Sample) -> None:
         ramp_at, needed = self.story.ramp_at, self.story.rise.after
         full = self.ready_at is None and sample.ready >= needed and sample.time >= self.story.rise.start
-        text, tone = f"{sample.ready} ready of {sample.asked} asked for", Tone.PLAIN
+        there = sum(count for stage, count in self.stages.items() if stage is not Stage.TERMINATING)
+        text, tone = f"{sample.ready} of {there} ready", Tone.PLAIN
         if full:
             self.ready_at = sample.time
             margin = minutes(ramp_at - sample.time)

@@ -93,7 +93,7 @@ def played(options: Options, *, keep: bool, say: Say, allow: Say) -> Iterator[Pl
         yield Played(
             record=player.record,
             document=summary(player.record, factor=factor, writes=player.writes),
-            steps=tuple(next_steps(player.record, place.kubectl if keep else None)),
+            steps=tuple(next_steps(player.record, place.access if keep else None)),
             go_on=player.go_on,
         )
 

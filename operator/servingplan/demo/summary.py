@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from servingplan.demo.narration import hour_and_minute
+from servingplan.demo.places import Access
 from servingplan.demo.record import Record, minutes
 from servingplan.planning.units import format_duration
 from servingplan.rendering.times import wire_time
@@ -111,10 +112,10 @@ def _ramp_words(record: Record) -> str:
     asked = "not asked for" if record.asked_at is None else f"asked {hour_and_minute(record.asked_at, zone)}"
     ramp = hour_and_minute(story.ramp_at, zone)
     if record.ready_at is None or margin is None:
-        return f"{story.rise.after} replicas {asked}, never all ready: the ramp at {ramp} was MISSED"
+        return f"{story.rise.after} {asked}, never all ready: the ramp at {ramp} was MISSED"
     ready = hour_and_minute(record.ready_at, zone)
     how = f"{minutes(margin):.1f} min before" if record.on_time else f"{-minutes(margin):.1f} min AFTER"
-    return f"{story.rise.after} replicas {asked}, all ready {ready}: {how} the ramp at {ramp}"
+    return f"{story.rise.after} {asked}, all ready {ready}: {how} the ramp at {ramp}"
 
 
 def _fall_words(record: Record) -> str:
@@ -129,7 +130,7 @@ def _restart_words(record: Record) -> str:
     if not record.restarts:
         return ""
     count = writes_by_kind(record.restart_writes)["replicas"]
-    return f"the operator was stopped and started again: {count or 'no'} writes of replicas, nothing replayed"
+    return f"the operator ended and began again: {count or 'no'} writes of replicas"
 
 
 def _hours_words(hours: GpuHours) -> str:
@@ -145,18 +146,19 @@ def _writes_words(writes: Mapping[str, int]) -> str:
     return f"{writes['total']} by the operator: {words}"
 
 
-def next_steps(record: Record, kubectl: str | None) -> Sequence[tuple[str, str]]:
-    """What to try next: a command and what it does. kubectl: how to call it on the cluster, where it still runs."""
+def next_steps(record: Record, access: Access | None) -> Sequence[tuple[str, str]]:
+    """What to try next: a command and what it does. access: to the cluster, where it still runs."""
     plan = record.story.plan
-    if kubectl is None:
+    if access is None:
         return (
             ("servingplan demo --keep", "the same, and the cluster stays to be played with"),
             ("servingplan demo --start-time 15m", "starts that outlast the lead: named before the ramp"),
             ("servingplan plan examples/worked-example.yaml", "two weeks of this plan at a glance"),
         )
-    scoped = f"{kubectl} -n {plan.namespace}"
+    scoped = f"{access.kubectl} -n {plan.namespace}"
     name = plan.name
     return (
+        *(((access.setup, "in another terminal, for all of the following"),) if access.setup is not None else ()),
         (f"{scoped} get splan", "the plan at a glance"),
         (f"{scoped} describe splan {name}", "its conditions, and why so many replicas"),
         (f"{scoped} scale deployment {name} --replicas=1", "break something: it is noticed and put right"),
