@@ -12,6 +12,8 @@ from kubernetes import client, config
 
 from e2e.support.operator import Installation
 from e2e.support.writers import MERGE, every
+from servingplan.localcluster.cluster import LocalCluster
+from support.charts import CHART, run_helm
 
 GROUP = "e2e.servingplan.dev"
 INTEGER = {"type": "integer"}
