@@ -180,26 +180,30 @@ NARRATIVES: Mapping[str, tuple[str, Situation, str, str]] = {
         starting(observation=an_observation((*pods(2, engine=2), NO_GPU))),
         "False Unschedulable",
         "2 of 5 ready; 1 in stage scheduling, 2 in stage engine for the ramp at Tue 1 Dec 08:00 CET. "
-        "chat-x: Unschedulable: 0/8 nodes are available: 8 Insufficient nvidia.com/gpu.",
+        "chat-x: Unschedulable: 0/8 nodes are available: 8 Insufficient nvidia.com/gpu. "
+        "Add or free a node that it fits on",
     ),
     "an image cannot be pulled": (
         "ReadyByNextRamp",
         starting(observation=an_observation((*pods(2), in_trouble(Reason.IMAGE_PULL, "not found", Stage.PULLING)))),
         "False ImagePull",
-        "2 of 5 ready; 1 in stage pulling for the ramp at Tue 1 Dec 08:00 CET. chat-x: ImagePull: not found",
+        "2 of 5 ready; 1 in stage pulling for the ramp at Tue 1 Dec 08:00 CET. chat-x: ImagePull: not found. "
+        "Correct the image, its pull secret, or the way to its registry",
     ),
     "the engine crashes": (
         "ReadyByNextRamp",
         starting(observation=an_observation((*pods(2), in_trouble(Reason.ENGINE_CRASH, "exit code 1", Stage.ENGINE)))),
         "False EngineCrash",
-        "2 of 5 ready; 1 in stage engine for the ramp at Tue 1 Dec 08:00 CET. chat-x: EngineCrash: exit code 1",
+        "2 of 5 ready; 1 in stage engine for the ramp at Tue 1 Dec 08:00 CET. chat-x: EngineCrash: exit code 1. "
+        "Its log says why: kubectl logs chat-x --previous",
     ),
     "a quota refuses the pods": (
         "ReadyByNextRamp",
         starting(observation=an_observation(
             pods(2), current=5, trouble=Trouble(reason=Reason.QUOTA_REFUSED, message="exceeded quota: gpus"))),
         "False QuotaRefused",
-        "2 of 5 ready for the ramp at Tue 1 Dec 08:00 CET. QuotaRefused: exceeded quota: gpus",
+        "2 of 5 ready for the ramp at Tue 1 Dec 08:00 CET. QuotaRefused: exceeded quota: gpus. "
+        "Raise the namespace's quota, or free some of it",
     ),
     "the operator first sees the ramp when most of the lead is gone": (
         "ReadyByNextRamp",
@@ -263,7 +267,8 @@ NARRATIVES: Mapping[str, tuple[str, Situation, str, str]] = {
             plan=a_plan(gpus_per_replica=2), accelerators=Accelerators(allocatable=8, elastic=False), peak=5
         ),
         "False GPUsMissing",
-        "the coming week asks for 10 GPUs, the ready nodes have 8",
+        "the coming week asks for 10 GPUs, the ready nodes have 8. "
+        "Add nodes with free GPUs, or ask for fewer (bounds.maxReplicas)",
     ),
     "the nodes have less, and an autoscaler adds some": (
         "GPUCapacitySufficient",
@@ -279,7 +284,8 @@ NARRATIVES: Mapping[str, tuple[str, Situation, str, str]] = {
             peak=5,
         ),
         "False GPUsMissing",
-        "chat-x: 0/8 nodes are available: 8 Insufficient nvidia.com/gpu.",
+        "chat-x: 0/8 nodes are available: 8 Insufficient nvidia.com/gpu. "
+        "Add nodes with free GPUs, or ask for fewer (bounds.maxReplicas)",
     ),
     # ---- DrainSafe ----
     "there is time for the longest answer": (

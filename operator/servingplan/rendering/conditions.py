@@ -226,16 +226,31 @@ def _progress(observation: Observation, needed: int) -> str:
     return f"{observation.ready} of {needed} ready" + (f"; {text}" if text else "")
 
 
+REMEDIES: Mapping[Reason, str] = {
+    Reason.UNSCHEDULABLE: "Add or free a node that it fits on",
+    Reason.IMAGE_PULL: "Correct the image, its pull secret, or the way to its registry",
+    Reason.ENGINE_CRASH: "Its log says why: kubectl logs POD --previous",
+    Reason.QUOTA_REFUSED: "Raise the namespace's quota, or free some of it",
+    Reason.VOLUME_NOT_SHAREABLE: "Give it a volume that every node can mount",
+}
+"""What to do about what holds a replica up; the runbook says more."""
+
+
 def _hold_up(s: Situation) -> str:
-    """What the cluster says about the replica that is furthest behind, with its name."""
+    """What the cluster says about the replica that is furthest behind, with its name, and what to do."""
     if s.observation is None:
         return ""
     if s.observation.trouble is not None:
-        return f". {s.observation.trouble.reason}: {s.observation.trouble.message}"
+        return f". {_with_remedy(s.observation.trouble)}"
     for replica in _by_progress(s.observation.replicas):
         if replica.trouble is not None:
-            return f". {replica.name}: {replica.trouble.reason}: {replica.trouble.message}"
+            return f". {replica.name}: {_with_remedy(replica.trouble)}".replace(" POD ", f" {replica.name} ")
     return ""
+
+
+def _with_remedy(trouble: Trouble) -> str:
+    words = f"{trouble.reason}: {trouble.message}".rstrip(".")
+    return f"{words}. {REMEDIES[trouble.reason]}" if trouble.reason in REMEDIES else words
 
 
 def _by_progress(replicas: Sequence[Replica]) -> list[Replica]:
@@ -302,6 +317,7 @@ def gpu_capacity_sufficient(s: Situation) -> Condition | None:
     if s.accelerators.elastic:
         message += "; an autoscaler may add nodes"
         return _unknown("GPUCapacitySufficient", Reason.NODES_ELASTIC, message)
+    message = f"{message.rstrip('.')}. Add nodes with free GPUs, or ask for fewer (bounds.maxReplicas)"
     return _false("GPUCapacitySufficient", Reason.GPUS_MISSING, message)
 
 
