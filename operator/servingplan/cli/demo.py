@@ -13,13 +13,12 @@ from typing import Any
 import click
 
 from servingplan.cli.output import emit, output_option, talk
+from servingplan.demo.story import MOST_FACTOR, USUAL_FACTOR
 from servingplan.errors import CheckFailed, UsageError
 
 OWN_NAMESPACE = "servingplan-demo"
 INTERRUPTED = 130
 """What a shell shows for a program that Ctrl-C ended."""
-
-MOST_FACTOR = 120
 
 WIDTH = 78
 """Sentences are broken so that they fit the narrowest terminal that is usual."""
@@ -52,7 +51,7 @@ class _StartTime(click.ParamType[Any]):
 @click.option(
     "--factor",
     type=click.FloatRange(1, MOST_FACTOR),
-    help="How much faster the clock runs; 60 (a minute each second) unless the day takes too long then.",
+    help=f"How much faster the clock runs; {USUAL_FACTOR} (a minute each second) unless the day takes too long then.",
 )
 @click.option(
     "--start-time", type=_StartTime(), help="How long replicas take to start, as 15m or 6m..11m; default: in the lead."
@@ -70,7 +69,7 @@ def command(
     keep: bool,
     output: str,
 ) -> None:
-    r"""Watch a working day in about three minutes: ready before the ramp, and the fall at night.
+    """Watch a working day in about three minutes: ready before the ramp, and the fall at night.
 
     Everything is real but the pods: Kubernetes' own programs are started on this machine (the first time they are
     built, which takes minutes), the operator runs against them on a faster clock, and nothing is left behind.
@@ -80,7 +79,7 @@ def command(
       servingplan demo --start-time 15m        starts that outlast the lead
       servingplan demo --keep                  and play with the cluster
       servingplan demo -o json > day.json      without the live view
-    """
+    """  # noqa: D301  \b is the sign by which click keeps lines as they are
     if context is not None and start_time is not None:
         raise UsageError("--start-time is for the demo's own cluster; with --context replicas start as fast as they do")
     options = {
