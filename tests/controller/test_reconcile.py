@@ -55,6 +55,28 @@ async def test_an_engine_is_created_with_its_replicas_before_they_are_left_to_sc
     assert operator.said("Ready") == "True AsPlanned"
 
 
+async def test_an_edited_engine_is_reconciling_from_its_apply_until_its_pods_are_replaced() -> None:
+    operator = SmallOperator("2026-12-01T12:00")
+    operator.server.put(document())
+    await operator.look()
+    operator.server.make_ready(ENGINE)
+    await operator.look()
+    assert operator.said("Reconciling") == "absent"
+    operator.server.put(document(engine={**ENGINE_SPEC, "maxNumSeqs": 64}))
+    await operator.look()
+    assert (operator.status["observedGeneration"], operator.said("Reconciling")) == (2, "True RollingUpdate")
+    deployment = operator.server.objects[ENGINE]
+    deployment["metadata"]["generation"], deployment["status"]["observedGeneration"] = 2, 1
+    await operator.look()
+    assert operator.said("Reconciling") == "True RollingUpdate"
+    deployment["status"] |= {"observedGeneration": 2, "updatedReplicas": 1}
+    await operator.look()
+    assert operator.said("Reconciling") == "True RollingUpdate"
+    deployment["status"] |= {"updatedReplicas": 5}
+    await operator.look()
+    assert operator.said("Reconciling") == "absent"
+
+
 async def test_a_second_look_writes_nothing_and_neither_does_a_restart() -> None:
     operator = await seen()
     await operator.look("2026-12-01T12:30")

@@ -27,7 +27,9 @@ from servingplan.planning.decision import Decision, decide
 from servingplan.planning.observation import History, Trouble
 from servingplan.planning.plan import Plan
 from servingplan.planning.reasons import Reason
-from servingplan.rendering.conditions import Situation
+from servingplan.rendering.conditions import Rollout, Situation
+from servingplan.rendering.engine import engine_hash
+from servingplan.rendering.metadata import ENGINE_ANNOTATION
 from servingplan.rendering.status import Figures, contest_from_wire, history_from_wire
 from servingplan.reporting.hours import counted_gpus
 
@@ -177,7 +179,7 @@ class Reconciler:
                 contest=outcome.contest,
                 begun=remembered.ramp,
                 apply_trouble=outcome.refused,
-                rollout=replace(seen.view.rollout, held=outcome.held),
+                rollout=_rollout(situation, plan, seen, outcome),
             ),
             last_scale=outcome.last_scale,
             scaled=outcome.scaled,
@@ -197,6 +199,23 @@ def _next_look(plan: Plan, decision: Decision, outcome: Outcome, now: datetime) 
     if outcome.again_at is not None:
         instants.append(outcome.again_at)
     return max(min(instants), now + timedelta(milliseconds=1))
+
+
+def _rollout(situation: Situation, plan: Plan, seen: Seen, outcome: Outcome) -> Rollout:
+    """Where the template stands after this reconcile.
+
+    A Deployment takes a moment to say that it rolls: it does from the edit of the engine on that was applied just now,
+    and until it has seen what was applied. Otherwise whoever waits for the plan is told in between that all is done.
+    """
+    rollout, live = replace(seen.view.rollout, held=outcome.held), seen.view.live
+    acted = not plan.suspend and seen.autoscaler is None and outcome.refused is None
+    if plan.engine is None or live is None or not acted:
+        return rollout
+    metadata = live["metadata"]
+    edited = metadata.get("annotations", {}).get(ENGINE_ANNOTATION) != engine_hash(plan.engine)
+    unseen = live.get("status", {}).get("observedGeneration") != metadata.get("generation")
+    began = edited or (unseen and situation.was("Reconciling", Reason.ROLLING_UPDATE))
+    return replace(rollout, rolling=rollout.rolling or began)
 
 
 def _with_gpus(plan: Plan, seen: Seen) -> Plan:
