@@ -312,7 +312,7 @@ def gpu_capacity_sufficient(s: Situation) -> Condition | None:
         message = f"{there} allocatable, the coming week asks for {wanted}"
         return _true("GPUCapacitySufficient", Reason.GPUS_SUFFICIENT, message)
     parts = [f"the coming week asks for {wanted} GPUs, the ready nodes have {there}"] if wanted > there else []
-    parts += [f"{r.name}: {r.trouble.message}" for r in unschedulable if r.trouble is not None]
+    parts += [f"{r.name}: {r.trouble.message.rstrip('.')}" for r in unschedulable if r.trouble is not None]
     message = "; ".join(parts)
     if s.accelerators.elastic:
         message += "; an autoscaler may add nodes"
