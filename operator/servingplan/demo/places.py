@@ -15,6 +15,7 @@ from pathlib import Path
 
 from servingplan.api.crd import custom_resource_definition
 from servingplan.api.v1alpha1 import GROUP, PLURAL
+from servingplan.demo.interrupts import no_more_interrupts
 from servingplan.demo.link import Link
 from servingplan.demo.material import Material, volume_objects
 from servingplan.errors import ClusterError, UsageError
@@ -102,6 +103,7 @@ def own_place(
             link.apply(*material.prerequisites(before))
             yield Place(link=link, kubeconfig=None, context=context, local=None)
         finally:
+            no_more_interrupts()
             say(f"Removing the namespace {namespace}{' and the definition' if installs else ''} ...")
             _remove(link, namespace, with_definition=installs)
 

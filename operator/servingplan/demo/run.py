@@ -5,7 +5,6 @@ In: `Options`. Out: `Played`, while the cluster is still there; it is gone when 
 
 from __future__ import annotations
 
-import signal
 import sys
 import tempfile
 import time
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from servingplan.controller.clock import AcceleratedClock, system_now
+from servingplan.demo.interrupts import interruptible, no_more_interrupts
 from servingplan.demo.material import Material, material
 from servingplan.demo.narration import skip_words
 from servingplan.demo.operator_process import OperatorProcess, Surroundings
@@ -81,12 +81,12 @@ def played(options: Options, *, keep: bool, say: Say, allow: Say) -> Iterator[Pl
     story = tell(found.plan, system_now())
     factor = options.factor or story.usual_factor()
     with ExitStack() as stack:
-        stack.enter_context(_interruptible())
+        stack.enter_context(interruptible())
         place = stack.enter_context(_place(options, found, story, say=say, allow=allow))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="servingplan-demo-")))
         player = _Player(place, found, story, factor=factor, starts=options.starts, folder=folder)
         stack.callback(player.stop)
-        stack.callback(_no_more_interrupts)
+        stack.callback(no_more_interrupts)
         say(_announcement(story, factor, local=not own))
         with teller(player.record, factor=factor) as told:
             player.play(told, keep=keep)
@@ -215,26 +215,3 @@ class _Player:
                 raise
         told.show()
         time.sleep(max(0.0, LOOK_EVERY_S - (time.monotonic() - began)))
-
-
-def _interrupt(_number: int, _frame: object) -> None:
-    raise KeyboardInterrupt
-
-
-def _no_more_interrupts() -> None:
-    """What ends a demo is not interrupted: half of it would be left behind."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """SIGTERM and a closed terminal end a demo as Ctrl-C does: with everything removed."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _interrupt)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
