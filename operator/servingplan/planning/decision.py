@@ -226,6 +226,9 @@ def _next_change_at(plan: Plan, outlook: _Outlook, ramp: Ramp | None, history: H
     held = _held_lead(history)
     if held is not None and held.lead > _planned_lead(plan):
         instants += [held.start, held.end]
+    if history.last_scale is not None:
+        # In the future only where the clock went back: from then on it is known when the next step is due.
+        instants.append(history.last_scale.time)
     return min(instant for instant in instants if instant > now)
 
 
