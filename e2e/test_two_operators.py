@@ -262,6 +262,7 @@ def _write_comes_late(pair: Pair, leader: Contender, follower: Contender, path: 
     held = leader.proxy.hold(lambda passed: passed.method == "PATCH" and passed.path.endswith(path))
     assert held.arrived.wait(timeout=30)
     until_stopped(leader.operator.process)
+    stopped_s = time.monotonic()
     pair.until_leads(follower)
     eventually(
         lambda: [passed for passed in follower.proxy.writes if passed.path.endswith(path)],
@@ -272,6 +273,7 @@ def _write_comes_late(pair: Pair, leader: Contender, follower: Contender, path: 
     assert held.answered.wait(timeout=30)
     assert held.passed is not None
     assert held.passed.code == 409
+    time.sleep(max(0.0, stopped_s + STOP_S - time.monotonic()))
     goes_on_s = time.monotonic()
     leader.operator.signal(signal.SIGCONT)
     pair.until_day_is_over()
