@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pexpect
@@ -37,6 +37,45 @@ def short_day(tmp_path: Path) -> str:
     file = tmp_path / "short-day.yaml"
     file.write_text(json.dumps(document(**scheduled(windows=[{**WORKING_DAY, "end": "08:20"}]))))
     return str(file)
+
+
+class Demo:
+    """A demo that runs, and what it says on standard error, read as it comes."""
+
+    def __init__(self, *options: str, environment: dict[str, str]) -> None:
+        self.process = subprocess.Popen(
+            [*DEMO, *options],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self._lines: list[str] = []
+        threading.Thread(target=lambda: self._lines.extend(self.process.stderr), daemon=True).start()
+
+    @property
+    def said(self) -> str:
+        return "".join(self._lines)
+
+    def until_it_says(self, words: str) -> None:
+        eventually(lambda: self.said, lambda said: words in said, what=words, timeout_s=90)
+
+
+@pytest.fixture
+def start(environment: dict[str, str]) -> Iterator[Callable[..., Demo]]:
+    """Starts demos; one that a failed test leaves ends with the test."""
+    demos: list[Demo] = []
+
+    def begin(*options: str) -> Demo:
+        demos.append(Demo(*options, environment=environment))
+        return demos[-1]
+
+    yield begin
+    for demo in demos:
+        if demo.process.poll() is None:
+            demo.process.kill()
+            demo.process.wait(timeout=20)
 
 
 def left_behind(folder: Path) -> list[str]:
@@ -102,7 +141,11 @@ def test_a_missed_ramp_is_seen_live_and_ends_with_its_exit_code(environment, tmp
     ends_clean(tmp_path)
 
 
-def test_a_cluster_of_the_users_own_is_asked_for_and_left_as_it_was(environment, tmp_path, local_cluster, installation):
+@pytest.mark.usefixtures("installation")
+def test_a_cluster_of_the_users_own_is_asked_for_and_left_as_it_was(
+    environment, start, tmp_path, local_cluster, gpu_nodes
+):
+    gpu_nodes(1)
     refused = subprocess.run(
         [*DEMO, f"--context={NAME}"],
         env=environment,
@@ -113,11 +156,11 @@ def test_a_cluster_of_the_users_own_is_asked_for_and_left_as_it_was(environment,
     )
     assert refused.returncode == 2
     assert "add --yes" in refused.stderr
-    demo, said = started([*DEMO, f"--context={NAME}", "--yes", "--factor=120"], environment)
-    eventually(lambda: "2 of 2 ready" in "".join(said), what="the first replicas", timeout_s=60)
+    demo = start(f"--context={NAME}", "--yes", "--factor=120")
+    demo.until_it_says("2 of 2 ready")
     assert "servingplan-demo" in local_cluster.kubectl("get", "namespaces", "-o", "name")
-    demo.send_signal(signal.SIGINT)
-    assert demo.wait(timeout=90) == 130, "".join(said)
+    demo.process.send_signal(signal.SIGINT)
+    assert demo.process.wait(timeout=90) == 130, demo.said
     assert "servingplan-demo" not in local_cluster.kubectl("get", "namespaces", "-o", "name")
     # The definition was there before the demo, so it stays.
     local_cluster.kubectl("get", "crd", "servingplans.servingplan.dev")
@@ -125,24 +168,14 @@ def test_a_cluster_of_the_users_own_is_asked_for_and_left_as_it_was(environment,
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_a_demo_that_is_ended_leaves_nothing_behind(environment, tmp_path, number):
-    demo, said = started([*DEMO, "--factor=60"], environment)
-    eventually(lambda: "2 of 2 ready" in "".join(said), what="the first replicas", timeout_s=90)
-    demo.send_signal(number)
-    code = demo.wait(timeout=60)
+def test_a_demo_that_is_ended_leaves_nothing_behind(start, tmp_path, number):
+    demo = start("--factor=60")
+    demo.until_it_says("2 of 2 ready")
+    demo.process.send_signal(number)
+    code = demo.process.wait(timeout=60)
     if number is signal.SIGKILL:
         eventually(lambda: list(_processes(str(tmp_path).encode())), lambda left: not left, what="no process left")
         return
     assert code == 130
-    eventually(lambda: "everything that it had made is removed" in "".join(said), what="a word about it")
+    demo.until_it_says("everything that it had made is removed")
     ends_clean(tmp_path)
-
-
-def started(command: list[str], environment: dict[str, str]) -> tuple[subprocess.Popen[str], list[str]]:
-    """A demo whose standard error is read as it comes."""
-    demo = subprocess.Popen(
-        command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
-    said: list[str] = []
-    threading.Thread(target=lambda: said.extend(demo.stderr), daemon=True).start()
-    return demo, said
