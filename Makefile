@@ -13,10 +13,11 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 # Options of pytest. Unit tests share out work by file over two processes; e2e tests run one after the other, on one
-# control plane.
+# control plane. A machine that stalls for seconds can decide a test of an accelerated day, so a test that fails runs
+# once more; the report names it.
 PYTEST ?= $(BIN)/pytest --strict-config
 UNIT_OPTIONS ?= -n 2 --dist loadfile
-E2E_OPTIONS ?=
+E2E_OPTIONS ?= --reruns 1
 COVERAGE := --cov --cov-report=
 
 IMAGE ?= servingplan:$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' operator/servingplan/__init__.py)

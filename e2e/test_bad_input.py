@@ -243,7 +243,7 @@ def until_held_up(kubectl: Kubectl, name: str, reason: str, *says: str) -> str:
     return message
 
 
-def test_what_holds_a_ramp_up_is_named_with_pod_and_stage(  # noqa: PLR0917  pytest passes fixtures by name
+def test_what_holds_a_ramp_up_is_named_with_pod_and_stage(
     gpu_nodes, local_cluster, kubectl, namespace, run_operator, other_namespace
 ):
     gpu_nodes(3, gpus=8, labels={"pool": "large"})

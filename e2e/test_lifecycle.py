@@ -82,7 +82,7 @@ def test_a_deleted_plan_takes_its_objects_along_or_leaves_them_as_it_says(gpu_no
 
 
 @pytest.mark.parametrize(("reserve", "replicas"), [(0, 4), (1, 5)], ids=["a spare GPU", "a reserve of 1"])
-def test_only_an_edit_of_the_engine_rolls_and_it_keeps_the_need_ready(  # noqa: PLR0917  pytest passes fixtures by name
+def test_only_an_edit_of_the_engine_rolls_and_it_keeps_the_need_ready(
     gpu_nodes, local_cluster, kubectl, namespace, at_noon, reserve, replicas
 ):
     gpu_nodes(5)

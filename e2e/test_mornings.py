@@ -70,7 +70,7 @@ def ramp_margins(metrics: str) -> dict[str, timedelta]:
 
 
 @pytest.mark.parametrize("start", MORNINGS.values(), ids=MORNINGS)
-def test_all_replicas_are_ready_before_the_ramp(  # noqa: PLR0917  pytest passes fixtures by name
+def test_all_replicas_are_ready_before_the_ramp(
     gpu_nodes, local_cluster, kubectl, namespace, run_operator, margins, request, start
 ):
     gpu_nodes(5, gpus=7)

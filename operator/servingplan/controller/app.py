@@ -134,6 +134,7 @@ class Process:
             server=self._connection.server,
             field_manager=self._settings.field_manager,
             gate=gate,
+            user_agent=f"servingplan/{__version__}",
         )
 
     def _make_leadership(self) -> Leadership:
