@@ -83,3 +83,13 @@ class Reason(StrEnum):
     # Template
     UP_TO_DATE = "UpToDate"
     TEMPLATE_HELD = "TemplateHeld"
+    # Why there are no signals
+    SOURCE_UNKNOWN = "SourceUnknown"
+    METRICS_AWAITED = "MetricsAwaited"
+    METRICS_UNREACHABLE = "MetricsUnreachable"
+    METRICS_REFUSED = "MetricsRefused"
+    METRICS_INVALID = "MetricsInvalid"
+    METRICS_INCOMPLETE = "MetricsIncomplete"
+    METRICS_MISSING = "MetricsMissing"
+    LABELS_MISSING = "LabelsMissing"
+    METRICS_STALE = "MetricsStale"
