@@ -63,6 +63,9 @@ def _by_name(text: str, wanted: frozenset[str], pod: str) -> Lines:
     kept = [line for line in text.splitlines() if line.startswith(starts)]
     if not kept and text.lstrip().startswith("<"):
         raise NoReading(Reason.METRICS_INVALID, f"pod {pod} answered with a page instead of metrics; check the path")
+    if text and not text.endswith("\n"):
+        # The last number may be the beginning of a larger one.
+        raise ValueError("it does not end with a line")
     by_name: dict[str, list[Line]] = {}
     seen: set[tuple[str, frozenset[tuple[str, str]]]] = set()
     for family in text_string_to_metric_families("\n".join(kept) + "\n"):
