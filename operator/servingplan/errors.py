@@ -3,15 +3,26 @@
 The tree::
 
     ServingPlanError
-    ├── InputError           the user's input: list every problem, exit code 1, never retried
-    │   └── InvalidPlan      a plan that does not resolve: the operator keeps the last good replicas
-    ├── UsageError           the command line was used wrongly: exit code 2
-    ├── CheckFailed          a check that was asked for does not hold: exit code 4
-    └── ClusterError         the cluster or a server: exit code 3
-        ├── Unreachable      no answer, a time-out, a 5xx or 429: retry with backoff
-        ├── Refused          401, 403 or an admission refusal: say it, retry slowly
-        ├── NotFound         404
-        └── Conflict         409: somebody wrote in between; observe and decide again
+    ├── InputError               the user's input: list every problem, exit code 1, never retried
+    │   ├── InvalidPlan          a plan that does not resolve: the operator keeps the last good replicas
+    │   └── ToolchainProblem     localcluster: no Go that can build the control plane
+    ├── UsageError               the command line was used wrongly: exit code 2
+    ├── CheckFailed              a check that was asked for does not hold: exit code 4
+    └── ClusterError             the cluster or a server: exit code 3
+        ├── Unreachable          no answer, a time-out, a 5xx or 429: retry with backoff
+        │   └── TryLater         clients: the server says when
+        ├── Refused              400, 401, 403, 422 or an admission refusal: say it, retry slowly
+        ├── NotFound             404
+        │   └── KindNotServed    clients: a whole kind, or a part of its API
+        ├── Conflict             409: somebody wrote in between; observe and decide again
+        │   └── ApplyConflict    clients: other managers own fields of an apply without force
+        ├── NotLeading           clients: another process may lead, so this one does not write; never retried
+        ├── StartFailed          localcluster: a component did not start, or ended by itself
+        ├── NotSeen              localcluster: what was waited for did not come in time
+        ├── KubectlFailed        localcluster: kubectl ended with an error
+        └── OperatorEnded        demo: the operator that it runs ended by itself
+
+Those of a package stand with what raises them, named here by their package.
 
 Place in the flow: below everything. Must not import any other module of the package.
 """

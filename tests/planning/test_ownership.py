@@ -74,8 +74,15 @@ NARRATIVES: dict[str, Narrative] = {
     "scaled to zero, which leaves no owner: raised, forced": (5, 0, (), scaled(5), 5, True, True),
     "scaled below through /scale: raised, forced": (5, 1, (untimed(),), scaled(5), 5, True, True),
     "scaled above through /scale: owned with the other": (5, 8, (untimed(),), scaled(5), 8, False, True),
-    "scaled to our value through /scale: no contest": (5, 5, (untimed("servingplan"), untimed()), scaled(5), None, False, False),
-    "a fall with such an owner beside us: forced": (4, 5, (untimed("servingplan"), untimed()), scaled(5), 4, True, False),
+    "another's value that is ours too, and status knows of no contest": (
+        5, 8, (untimed("servingplan"), untimed("gitops")), scaled(5), None, False, True,
+    ),
+    "scaled to our value through /scale: no contest": (
+        5, 5, (untimed("servingplan"), untimed()), scaled(5), None, False, False,
+    ),
+    "a fall with such an owner beside us: forced": (
+        4, 5, (untimed("servingplan"), untimed()), scaled(5), 4, True, False,
+    ),
     "a value from before server-side apply is no writer": (
         5, 2, (untimed("before-first-apply"), untimed("servingplan")), scaled(2), 5, True, False,
     ),

@@ -238,6 +238,7 @@ def plans(draw: st.DrawFn, near: date = date(2026, 3, 29)) -> Plan:
     word = st.one_of(st.just(TreatAs.BASE), st.integers(0, 6), rates().map(lambda r: Rate(requests_per_second=r)))
     dates = st.frozensets(st.integers(-4, 4).map(lambda n: near + timedelta(days=n)), max_size=3)
     calendars = draw(st.lists(st.tuples(dates, word), max_size=2))
+    day = draw(st.none() | st.lists(rates(), min_size=8, max_size=8))
     return a_plan(
         zone=ZoneInfo(draw(st.sampled_from(ZONES))),
         base=Rate(requests_per_second=draw(rates(20))),
@@ -245,6 +246,7 @@ def plans(draw: st.DrawFn, near: date = date(2026, 3, 29)) -> Plan:
         reserve=Reserve(replicas=draw(st.integers(0, 3)), quiet=draw(st.integers(0, 3))),
         bounds=draw(bounds()),
         windows=draw(windows()),
+        profile=day and Profile(rates=tuple(day) * 21),
         overrides=draw(overrides(near)),
         calendars=tuple(Calendar(name=f"k{i}", dates=d, treat_as=w) for i, (d, w) in enumerate(calendars)),
         lead=draw(leads()),

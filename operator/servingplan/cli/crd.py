@@ -11,11 +11,11 @@ from servingplan.cli.output import JSON, TABLE, YAML, emit, output_option
 @click.command("crd")
 @output_option(TABLE, JSON, YAML, default=YAML)
 def command(output: str) -> None:
-    r"""Print the CustomResourceDefinitions.
+    """Print the CustomResourceDefinitions.
 
     \b
       servingplan crd | kubectl apply --server-side -f -
-    """
+    """  # noqa: D301  \b is the sign by which click keeps lines as they are
     if output == YAML:
         click.echo(crd_yaml(), nl=False)
     else:

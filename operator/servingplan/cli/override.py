@@ -64,7 +64,7 @@ class Written:
 @access_options
 @output_option()
 def command(name: str, dry_run: bool, listing: bool, remove: str | None, output: str, **options: Any) -> None:
-    r"""Ask for other replicas for the plan NAME for some time.
+    """Ask for other replicas for the plan NAME for some time.
 
     It is written into the plan as an override that goes before everything else, beside what others manage there.
     Overrides of this command that are over are removed on the way.
@@ -72,7 +72,7 @@ def command(name: str, dry_run: bool, listing: bool, remove: str | None, output:
     \b
       servingplan override support-chat --for 2h --replicas 7
       servingplan override support-chat --from 18:00 --until 21:00 --rps 40
-    """
+    """  # noqa: D301  \b is the sign by which click keeps lines as they are
     request = Request(**{key: options.pop(key) for key in ("span", "until", "start", "replicas", "rate")})
     stated = any(value is not None for value in (request.span, request.until, request.replicas, request.rate))
     if (listing + (remove is not None) + stated) != 1:

@@ -32,7 +32,7 @@ HTML, SVG, PNG = "html", "svg", "png"
 @click.option("--against", metavar="OLD", help="Show what FILE changes compared with the plan in OLD.")
 @output_option(TABLE, JSON, YAML, HTML, SVG, PNG)
 def command(*, file: str, start: str | None, days: int, name: str | None, against: str | None, output: str) -> None:
-    r"""Show the coming days of the plan in FILE: replicas, lead, GPU-hours against a flat peak.
+    """Show the coming days of the plan in FILE: replicas, lead, GPU-hours against a flat peak.
 
     FILE may hold ConfigMaps too; a directory or - (standard input) works as well.
 
@@ -40,7 +40,7 @@ def command(*, file: str, start: str | None, days: int, name: str | None, agains
       servingplan plan examples/worked-example.yaml
       servingplan plan new.yaml --against old.yaml
       servingplan plan plan.yaml -o html > plan.html
-    """
+    """  # noqa: D301  \b is the sign by which click keeps lines as they are
     plans = [one_plan_from(file, name, option="--name")] if against or output in {HTML, SVG, PNG} else None
     outlooks = [coming_days(plan, _start(plan, start), days) for plan in plans or plans_from([file], name)]
     found = _difference(against, outlooks[0], days) if against is not None else None

@@ -18,7 +18,7 @@ from servingplan.controller.targets import TargetView, kind_of
 from servingplan.errors import Refused
 from servingplan.planning.decision import Decision
 from servingplan.planning.observation import Observation, Scale, Trouble
-from servingplan.planning.ownership import Contest, Verdict, judge
+from servingplan.planning.ownership import Contest, FieldOwner, Verdict, judge
 from servingplan.planning.plan import Plan
 from servingplan.planning.reasons import Reason
 from servingplan.rendering.metadata import Owner
@@ -51,13 +51,19 @@ class Actor:
         self._clock = clock
         self._manager = field_manager
 
-    def last_scale(self, view: TargetView, remembered: Scale | None, now: datetime) -> Scale | None:
+    def last_scale(
+        self, view: TargetView, remembered: Scale | None, contest: Contest | None, now: datetime
+    ) -> Scale | None:
         """The last change of ours: as remembered, or, where a stop kept it from being written down, as the field tells.
 
-        A value under our own ``/scale`` entry that status does not know was ours too; when it was written the server
-        does not say, so it counts as written now: the next step down comes late rather than early.
+        A value that nobody but us owns and that status does not know was ours too; when it was written the server
+        does not say, so it counts as written now: the next step down comes late rather than early. What another
+        manager owns too may be its value, as it is in a contest. What we did to an object that is gone counts no more.
         """
-        ours = any(entry.manager == self._manager and entry.subresource == "scale" for entry in view.owners)
+        if view.live is None or (remembered is not None and self._created(view.live) > remembered.time):
+            remembered = None
+        owners = self._owners(view)
+        ours = contest is None and bool(owners) and all(owner.ours for owner in owners)
         if not ours or view.current is None or (remembered is not None and remembered.after == view.current):
             return remembered
         before = view.current if remembered is None else remembered.after
@@ -86,8 +92,8 @@ class Actor:
             view = await self._applier.write_replicas(view, verdict)
             outcome = _after(outcome, verdict, view, decision, now)
             if plan.engine is not None:
-                held = await self._applier.apply_objects(plan, owner, view)
-                outcome = replace(outcome, held=held)
+                applied = await self._applier.apply_objects(plan, owner, view)
+                outcome = replace(outcome, held=applied.held, refused=applied.trouble)
         except Refused as refusal:
             trouble = Trouble(reason=Reason.APPLY_REFUSED, message=str(refusal))
             return replace(outcome, refused=trouble)
@@ -105,7 +111,7 @@ class Actor:
         verdict = judge(
             desired=decision.desired,
             current=current,
-            owners=field_owners(view.owners, manager=self._manager, clock=self._clock),
+            owners=self._owners(view),
             last_scale=last_scale,
             contest=contest,
             now=now,
@@ -114,6 +120,13 @@ class Actor:
             # A patch that changes nothing gains no ownership: it would go out again with every reconcile.
             return replace(verdict, write=None)
         return verdict
+
+    def _created(self, live: Object) -> datetime:
+        return self._clock.from_real(datetime.fromisoformat(live["metadata"]["creationTimestamp"]))
+
+    def _owners(self, view: TargetView) -> tuple[FieldOwner, ...]:
+        subresource = kind_of(view.ref).subresource
+        return field_owners(view.owners, manager=self._manager, clock=self._clock, subresource=subresource)
 
 
 def _after(outcome: Outcome, verdict: Verdict, view: TargetView, decision: Decision, now: datetime) -> Outcome:

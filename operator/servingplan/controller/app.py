@@ -10,11 +10,11 @@ import asyncio
 import contextlib
 import logging
 import signal
-from collections.abc import AsyncIterator, Coroutine
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from typing import Any
 
 import kopf
-from tenacity import AsyncRetrying, retry_if_exception_type, wait_exponential_jitter
 
 from servingplan import __version__
 from servingplan.clients.connection import Connection
@@ -31,50 +31,81 @@ from servingplan.controller.logging import set_up_logging
 from servingplan.controller.login import login_with
 from servingplan.controller.metrics import OperatorMetrics
 from servingplan.controller.observe import Observer
-from servingplan.controller.queue import KeyedQueue
+from servingplan.controller.queue import Backoff, KeyedQueue
 from servingplan.controller.reconcile import Parts, Reconciler
 from servingplan.controller.report import Reporter
 from servingplan.controller.settings import LogFormat, OperatorSettings
 from servingplan.controller.store import Key, Store
 from servingplan.controller.wakeups import Wakeups
 from servingplan.controller.watches import Watches
-from servingplan.errors import ClusterError
+from servingplan.errors import ClusterError, ServingPlanError
 
-WATCH_RESTART_MAX_S = 60.0
-"""The longest pause before kopf is started again; shorter than what the liveness probe tolerates."""
+WATCH_RESTART = Backoff(first_s=1.0, longest_s=60.0)
+"""The pauses before kopf is started again; the longest is shorter than what the liveness probe tolerates."""
+
+WATCH_SETTLED_S = 300.0
+"""A watch that ran so long was well: when it ends, the pauses begin anew with the shortest."""
 
 WATCH_ALIVE_EVERY_S = 15.0
+
+FLUSH_S = 3.0
+"""How long the events that still wait may hold up the end of the process."""
 
 _log = logging.getLogger(__name__)
 
 
 def run(settings: OperatorSettings) -> None:
-    """Run the operator until SIGTERM or SIGINT."""
+    """Run the operator until SIGTERM or SIGINT.
+
+    Raises ServingPlanError where it cannot start. SystemExit with code 1 where a part of it fails unexpectedly:
+    what failed is then the last line of the log.
+    """
     clock = settings.clock()
     set_up_logging(json_lines=settings.log_format is LogFormat.JSON, level=settings.log_level, clock=clock)
-    asyncio.run(_run(settings))
+    try:
+        asyncio.run(_run(settings))
+    except ServingPlanError:
+        raise
+    except Exception as error:
+        _log.critical("the operator ends: %s", error or type(error).__name__, exc_info=error)
+        raise SystemExit(1) from error
 
 
 async def _run(settings: OperatorSettings) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+
+    def take_signals() -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+
+    take_signals()
     metrics = OperatorMetrics(version=__version__)
     endpoint = load_endpoint(kubeconfig=settings.kubeconfig, context=settings.context)
     connection = Connection(endpoint, user_agent=f"servingplan/{__version__}", observe=metrics.request_done)
     try:
-        async with Process(settings, connection, metrics) as process:
+        async with Process(settings, connection, metrics, take_signals=take_signals) as process:
             await process.run_until(stop)
     finally:
         await connection.close()
 
 
 class Process:
-    """One operator process and everything that runs in it."""
+    """One operator process and everything that runs in it.
 
-    def __init__(self, settings: OperatorSettings, connection: Connection, metrics: OperatorMetrics) -> None:
+    take_signals: makes SIGTERM and SIGINT stop the process; called again whenever kopf took them for itself.
+    """
+
+    def __init__(
+        self,
+        settings: OperatorSettings,
+        connection: Connection,
+        metrics: OperatorMetrics,
+        *,
+        take_signals: Callable[[], None],
+    ) -> None:
         self._settings = settings
+        self._take_signals = take_signals
         self._connection = connection
         self._metrics = metrics
         self._clock = settings.clock()
@@ -152,24 +183,29 @@ class Process:
         await self._server.close()
 
     async def run_until(self, stop: asyncio.Event) -> None:
-        """Run everything until `stop` is set, a signal ends the watch, or a part ends with an error."""
-        parts = [
-            self._leadership.run(on_started=self._lead, on_lost=self._follow),
-            self._wakeups.run(),
-            self._events.run(),
-            self._relist_forever(),
-            self._watch_forever(),
-            self._note_health(),
-        ]
-        async with _together(parts) as failed:
-            ended = asyncio.create_task(stop.wait())
-            await asyncio.wait({ended, *failed}, return_when=asyncio.FIRST_COMPLETED)
-            ended.cancel()
+        """Run everything until `stop` is set. Raises the error of a part that ends before."""
+        parts = {
+            "leader election": self._leadership.run(on_started=self._lead, on_lost=self._follow),
+            "wake-ups": self._wakeups.run(),
+            "events": self._events.run(),
+            "relist": self._relist_forever(),
+            "watch": self._watch_forever(),
+            "health": self._note_health(),
+        }
+        async with _together(parts) as running:
+            ended = await _first_to_end(running, stop)
             await self._queue.stop()
-            await self._events.flush()
-            for task in failed:
-                if task.done() and not task.cancelled() and (error := task.exception()) is not None:
-                    raise error
+            await self._flush_events()
+            for part in ended:
+                part.result()
+                raise RuntimeError(f"the part {part.get_name()!r} ended before the process was told to stop")
+
+    async def _flush_events(self) -> None:
+        try:
+            async with asyncio.timeout(FLUSH_S):
+                await self._events.flush()
+        except TimeoutError:
+            _log.warning("some events were not posted before the end")
 
     def _lead(self) -> None:
         self._metrics.leading(leads=True)
@@ -211,28 +247,34 @@ class Process:
             await asyncio.sleep(self._settings.relist_seconds)
 
     async def _watch_forever(self) -> None:
-        """Keep kopf watching: an error ends `kopf.operator`, and it is started again with backoff."""
-        pause = wait_exponential_jitter(initial=1.0, max=WATCH_RESTART_MAX_S)
-        async for attempt in AsyncRetrying(retry=retry_if_exception_type(Exception), wait=pause):
-            with attempt:
-                self._health.watch_alive()
+        """Keep kopf watching: an error ends it, and it is started again with backoff."""
+        failures = 0
+        while True:
+            began = time.monotonic()
+            try:
                 await self._watch()
-        # It takes the process's signals for itself while it runs, and returns when one of them came.
+                reason = "it gave no reason"
+            except Exception as error:  # noqa: BLE001  whatever ends the watch, without it the operator is blind
+                reason = str(error) or type(error).__name__
+            failures = 1 if time.monotonic() - began > WATCH_SETTLED_S else failures + 1
+            delay_s = WATCH_RESTART.delay_s(failures)
+            _log.warning("the watch ended: %s; it is started again in %.0f s", reason, delay_s)
+            await asyncio.sleep(delay_s)
 
     async def _watch(self) -> None:
+        optional = await self._watches.optional_kinds()
         registry = kopf.OperatorRegistry()
-        register(registry, login_with(self._connection), self._watches, await self._watches.optional_kinds())
-        try:
-            await kopf.operator(
-                registry=registry,
-                settings=kopf_settings(),
-                standalone=True,
-                clusterwide=not self._settings.namespaces,
-                namespaces=self._settings.namespaces,
-            )
-        except Exception as error:
-            _log.warning("the watch ended: %s; it is started again", error)
-            raise
+        register(registry, login_with(self._connection), self._watches, optional)
+        ours = asyncio.all_tasks()
+        tasks = await kopf.spawn_tasks(
+            registry=registry,
+            settings=kopf_settings(optional),
+            standalone=True,
+            clusterwide=not self._settings.namespaces,
+            namespaces=self._settings.namespaces,
+        )
+        self._take_signals()
+        await kopf.run_tasks(tasks, ignored=ours)
 
     async def _note_health(self) -> None:
         while True:
@@ -241,10 +283,18 @@ class Process:
             await asyncio.sleep(1.0 if not self._health.leadership_known else WATCH_ALIVE_EVERY_S)
 
 
+async def _first_to_end(parts: list[asyncio.Task[None]], stop: asyncio.Event) -> list[asyncio.Task[None]]:
+    """Wait for `stop`, or for parts that end before; these are returned."""
+    stopped = asyncio.create_task(stop.wait())
+    await asyncio.wait({stopped, *parts}, return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    return [part for part in parts if part.done()]
+
+
 @contextlib.asynccontextmanager
-async def _together(parts: list[Coroutine[Any, Any, None]]) -> AsyncIterator[list[asyncio.Task[None]]]:
-    """Run coroutines as tasks; cancel and await all of them at the end."""
-    tasks = [asyncio.create_task(part) for part in parts]
+async def _together(parts: Mapping[str, Coroutine[Any, Any, None]]) -> AsyncIterator[list[asyncio.Task[None]]]:
+    """Run coroutines as tasks of their names; cancel and await all of them at the end."""
+    tasks = [asyncio.create_task(part, name=name) for name, part in parts.items()]
     try:
         yield tasks
     finally:

@@ -8,12 +8,15 @@ any of the writes leaves a state from which the next reconcile goes on.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from servingplan.clients.kubernetes import KubernetesClient
 from servingplan.clients.references import ObjectRef
 from servingplan.controller.field_owners import has_main_entry, only_main_entry
+from servingplan.controller.holding import is_ours, name_taken
 from servingplan.controller.targets import TargetView, kind_of, workload_view
+from servingplan.planning.observation import Trouble
 from servingplan.planning.ownership import Verdict
 from servingplan.planning.plan import Plan
 from servingplan.rendering.deployment import deployment
@@ -21,6 +24,14 @@ from servingplan.rendering.metadata import TEMPLATE_ANNOTATION, Manifest, Owner
 from servingplan.rendering.objects import contained, keep_running_template, render
 
 Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """What became of the objects. held: an older template stays. trouble: why one of them was not written."""
+
+    held: bool
+    trouble: Trouble | None
 
 
 class Applier:
@@ -46,18 +57,27 @@ class Applier:
         await kind.write(self._client, view, verdict.write, force=verdict.force)
         return await kind.read(self._client, view.ref)
 
-    async def apply_objects(self, plan: Plan, owner: Owner, view: TargetView) -> bool:
-        """Bring Deployment, Service and disruption budget to what is rendered. True: an older template is held.
+    async def apply_objects(self, plan: Plan, owner: Owner, view: TargetView) -> Applied:
+        """Bring Deployment, Service and disruption budget to what is rendered.
 
-        The Deployment first: it is the one that was just looked at.
+        The Deployment first: it is the one that was just looked at, and found to be ours.
         """
         *others, main = render(plan, owner, self._installation)
         held = await self._apply_deployment(main, view)
-        for manifest in others:
-            live = await self._client.find(ObjectRef.of(manifest))
-            if live is None or not contained(manifest, live):
-                await self._client.apply(_against(manifest, live), force=True)
-        return held
+        troubles = [await self._apply_beside(plan, owner, manifest) for manifest in others]
+        return Applied(held=held, trouble=next((trouble for trouble in troubles if trouble is not None), None))
+
+    async def _apply_beside(self, plan: Plan, owner: Owner, manifest: Manifest) -> Trouble | None:
+        """Apply a Service or disruption budget; the trouble where somebody else has one of that name."""
+        ref, selector = ObjectRef.of(manifest), manifest["spec"]["selector"]
+        live = await self._client.find(ref)
+        if live is not None and not is_ours(
+            live, plan=plan.name, uid=owner.uid, installation=self._installation, selector=selector
+        ):
+            return name_taken(ref, plan=plan.name, selector=selector)
+        if live is None or not contained(manifest, live):
+            await self._client.apply(_against(manifest, live), force=True)
+        return None
 
     async def _apply_deployment(self, rendered: Manifest, view: TargetView) -> bool:
         if view.live is None:

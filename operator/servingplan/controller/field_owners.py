@@ -46,10 +46,11 @@ def entries(live: Object, path: Sequence[str] = REPLICAS) -> tuple[Entry, ...]:
     return tuple(found)
 
 
-def field_owners(found: Sequence[Entry], *, manager: str, clock: Clock) -> tuple[FieldOwner, ...]:
-    """The owners as the ownership rules read them, on the plan's clock.
+def field_owners(found: Sequence[Entry], *, manager: str, clock: Clock, subresource: str) -> tuple[FieldOwner, ...]:
+    """The owners as the ownership rules read them, on the plan's clock. subresource: where we write the field.
 
-    Our main entry is left out: it holds the field only between the creation of an object and the first ``/scale``.
+    An entry of ours elsewhere is left out: that of a Deployment itself holds the field only between its creation
+    and the first ``/scale``.
     """
     return tuple(
         FieldOwner(
@@ -58,7 +59,7 @@ def field_owners(found: Sequence[Entry], *, manager: str, clock: Clock) -> tuple
             ours=entry.manager == manager,
         )
         for entry in found
-        if entry.manager != manager or entry.subresource == "scale"
+        if entry.manager != manager or entry.subresource == subresource
     )
 
 

@@ -12,14 +12,14 @@ from typing import Any
 import kopf
 
 from servingplan.controller.login import Login
-from servingplan.controller.watches import Watches
+from servingplan.controller.watches import NODES, SCALED_OBJECTS, Watches
 from servingplan.rendering.metadata import CONFIG_LABEL, PLAN_LABEL
 
 Event = Any
 
 
 def register(registry: kopf.OperatorRegistry, login: Login, watches: Watches, optional: Collection[str]) -> None:
-    """Watch every kind that decides. optional: the plurals of other projects' kinds that the cluster serves."""
+    """Watch every kind that decides. optional: the plurals of those that not every cluster offers us."""
     kopf.on.login(registry=registry)(login)
 
     @kopf.on.event("servingplan.dev", "v1alpha1", "servingplans", registry=registry)
@@ -30,16 +30,21 @@ def register(registry: kopf.OperatorRegistry, login: Login, watches: Watches, op
     async def config_map(event: Event, **_: Any) -> None:
         watches.config_map(event["type"], event["object"])
 
-    @kopf.on.event("", "v1", "nodes", registry=registry)
-    async def node(event: Event, **_: Any) -> None:
-        watches.node(event["type"], event["object"])
-
     for group, version, plural in (("apps", "v1", "deployments"), ("apps", "v1", "statefulsets")):
         kopf.on.event(group, version, plural, registry=registry, id=plural)(_workload(watches))
     kopf.on.event("", "v1", "pods", registry=registry, id="pods")(_workload(watches))
     kopf.on.event("autoscaling", "v2", "horizontalpodautoscalers", registry=registry)(_autoscaler(watches))
-    if "scaledobjects" in optional:
-        kopf.on.event("keda.sh", "v1alpha1", "scaledobjects", registry=registry)(_autoscaler(watches))
+    if NODES in optional:
+        kopf.on.event("", "v1", NODES, registry=registry)(_node(watches))
+    if SCALED_OBJECTS in optional:
+        kopf.on.event("keda.sh", "v1alpha1", SCALED_OBJECTS, registry=registry)(_autoscaler(watches))
+
+
+def _node(watches: Watches) -> Callable[..., Any]:
+    async def node(event: Event, **_: Any) -> None:
+        watches.node(event["type"], event["object"])
+
+    return node
 
 
 def _workload(watches: Watches) -> Callable[..., Any]:
@@ -56,9 +61,15 @@ def _autoscaler(watches: Watches) -> Callable[..., Any]:
     return autoscaler
 
 
-def kopf_settings() -> kopf.OperatorSettings:
-    """Settings that make kopf a watch engine alone: it posts nothing, and the server sends only what decides."""
+def kopf_settings(optional: Collection[str]) -> kopf.OperatorSettings:
+    """Settings that make kopf a watch engine alone: it posts nothing, and the server sends only what decides.
+
+    optional: as for `register`; who may not read nodes may not read what else belongs to the whole cluster.
+    """
     settings = kopf.OperatorSettings()
+    settings.scanning.disabled = NODES not in optional
+    # It would kill the process ten minutes after its watch has ended, although the watch is started again.
+    settings.process.ultimate_exiting_timeout = None
     settings.posting.enabled = False
     settings.peering.standalone = True
     settings.watching.server_timeout = 270

@@ -8,25 +8,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from servingplan.clients.kubernetes import KubernetesClient
 from servingplan.clients.references import ObjectRef
 from servingplan.controller.clock import Clock
+from servingplan.controller.holding import is_ours, name_taken
 from servingplan.controller.pods import replicas
-from servingplan.controller.store import Autoscaler, Key, Store, target_of
-from servingplan.controller.targets import TargetView, kind_of
-from servingplan.planning.observation import Observation, Replica, Trouble
+from servingplan.controller.store import Autoscaler, Key, Store, scaled_object_owner, target_of
+from servingplan.controller.targets import HPA_KIND, TargetView, gpus_of, kind_of
+from servingplan.planning.observation import Observation, Replica, Stage, Trouble
 from servingplan.planning.plan import Plan
 from servingplan.planning.reasons import Reason
 from servingplan.rendering.conditions import Accelerators
-from servingplan.rendering.metadata import (
-    ADOPT_ANNOTATION,
-    INSTALLATION_LABEL,
-    PLAN_LABEL,
-    selector,
-)
+from servingplan.rendering.metadata import selector
 
 Object = Mapping[str, Any]
 
@@ -48,6 +44,29 @@ class Seen:
     accelerators: Accelerators | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetPods:
+    """The pods of a target, and the accelerators that one of them takes."""
+
+    replicas: tuple[Replica, ...] = ()
+    gpu_resource: str | None = None
+    gpus: int | None = None
+
+    def complete(self, view: TargetView) -> TargetView:
+        """The view, with what the target itself does not tell: who is ready, and GPUs per replica."""
+        ready = sum(replica.stage is Stage.READY for replica in self.replicas)
+        if view.gpus is None:
+            view = replace(view, gpu_resource=self.gpu_resource, gpus=self.gpus)
+        return replace(
+            view,
+            ready=ready if view.ready is None else view.ready,
+            available=ready if view.available is None else view.available,
+        )
+
+
+NO_PODS = TargetPods()
+
+
 class Observer:
     """Reads the cluster for one plan at a time."""
 
@@ -56,7 +75,7 @@ class Observer:
         self._store = store
         self._clock = clock
         self._installation = installation
-        self._target_pods: dict[Key, tuple[float, tuple[Replica, ...]]] = {}
+        self._target_pods: dict[Key, tuple[float, TargetPods]] = {}
         self._config_maps: dict[tuple[str, str], tuple[float, Mapping[str, str] | None]] = {}
 
     def forget(self, key: Key) -> None:
@@ -91,11 +110,13 @@ class Observer:
         trouble = next(self._troubles(key, plan, document, view), None)
         observation = None
         if trouble is None:
+            pods = await self._pods(key, plan, view)
+            view = pods.complete(view)
             observation = Observation(
                 current=view.current,
-                ready=view.ready,
-                available=view.available,
-                replicas=await self._replicas(key, plan, view),
+                ready=view.ready or 0,
+                available=view.available or 0,
+                replicas=pods.replicas,
                 maximum=view.maximum,
                 trouble=view.trouble if view.live is not None else None,
             )
@@ -107,15 +128,17 @@ class Observer:
             accelerators=self._accelerators(plan, view),
         )
 
-    async def _replicas(self, key: Key, plan: Plan, view: TargetView) -> tuple[Replica, ...]:
+    async def _pods(self, key: Key, plan: Plan, view: TargetView) -> TargetPods:
         if view.live is None or not view.selector:
-            return ()
-        listed_at, known = self._target_pods.get(key, (None, ()))
+            return NO_PODS
+        listed_at, known = self._target_pods.get(key, (None, NO_PODS))
         settled = plan.engine is None and view.ready == view.current
         if settled and listed_at is not None and time.monotonic() - listed_at < TARGET_PODS_EVERY_S:
             return known
         pods = await self._client.list("v1", "Pod", view.ref.namespace, label_selector=view.selector)
-        found = replicas(pods.items, self._clock)
+        named = (gpus_of(pod["spec"]) for pod in pods.items)
+        resource, gpus = next((each for each in named if each != (None, None)), (None, None))
+        found = TargetPods(replicas=replicas(pods.items, self._clock), gpu_resource=resource, gpus=gpus)
         self._target_pods[key] = (time.monotonic(), found)
         return found
 
@@ -128,31 +151,23 @@ class Observer:
             message = f"plan {holder.name} is older and holds {view.ref}; delete one of the two plans"
             yield Trouble(reason=Reason.TARGET_CLAIMED, message=message)
         if plan.engine is not None:
-            if view.live is not None and not self._is_ours(plan, document, view.live):
-                yield _name_taken(plan, view.ref)
+            wanted = {"matchLabels": selector(plan.name)}
+            uid = document["metadata"]["uid"]
+            if view.live is not None and not is_ours(
+                view.live, plan=plan.name, uid=uid, installation=self._installation, selector=wanted
+            ):
+                yield name_taken(view.ref, plan=plan.name, selector=wanted)
         elif view.live is None or (view.trouble and view.trouble.reason is Reason.TARGET_NOT_SCALABLE):
             trouble = view.trouble or Trouble(reason=Reason.TARGET_NOT_FOUND, message=f"{view.ref} is missing")
             message = f"{trouble.message}. Create it, or correct spec.targetRef in a new plan."
             yield Trouble(reason=trouble.reason, message=message)
-        seen = self._store.autoscalers.get(view.ref)
-        if seen is not None and seen.owner is not None:
+        owner = scaled_object_owner(view.live) if view.live is not None and view.ref.kind == HPA_KIND else None
+        if owner is not None:
             message = (
-                f"{view.ref} is made by ScaledObject {seen.owner}, which sets it again; "
-                f"point spec.targetRef at ScaledObject {seen.owner}"
+                f"{view.ref} is made by ScaledObject {owner}, which sets it again; "
+                f"point spec.targetRef of a new plan at ScaledObject {owner}"
             )
             yield Trouble(reason=Reason.OWNED_BY_SCALED_OBJECT, message=message)
-
-    def _is_ours(self, plan: Plan, document: Object, live: Object) -> bool:
-        """Ours: labelled by this installation and owned by this plan or by nobody; or given to us for adoption."""
-        metadata = live["metadata"]
-        labels, annotations = metadata.get("labels", {}), metadata.get("annotations", {})
-        owners = {owner["uid"] for owner in metadata.get("ownerReferences", ()) if owner.get("controller")}
-        if owners - {document["metadata"]["uid"]}:
-            return False
-        if labels.get(PLAN_LABEL) == plan.name and labels.get(INSTALLATION_LABEL) == self._installation:
-            return True
-        same_selector = live["spec"].get("selector", {}) == {"matchLabels": selector(plan.name)}
-        return bool(annotations.get(ADOPT_ANNOTATION) == plan.name and same_selector)
 
     def _other_autoscaler(self, plan: Plan, ref: ObjectRef) -> str | None:
         """The autoscaler of a workload that the plan names or owns; none in floor mode, where it is the target."""
@@ -176,11 +191,3 @@ def _shown(autoscaler: Autoscaler) -> str:
     if autoscaler.owner is not None:
         return f"ScaledObject {autoscaler.ref.namespace}/{autoscaler.owner}"
     return str(autoscaler.ref)
-
-
-def _name_taken(plan: Plan, ref: ObjectRef) -> Trouble:
-    message = (
-        f"{ref} exists and is not this plan's, so it is not touched. Rename the plan, delete the {ref.kind}, or "
-        f"annotate it with {ADOPT_ANNOTATION}={plan.name} if its selector is {PLAN_LABEL}={plan.name}"
-    )
-    return Trouble(reason=Reason.NAME_TAKEN, message=message)

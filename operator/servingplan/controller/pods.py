@@ -137,4 +137,5 @@ def _crash(container: Object) -> Trouble | None:
     if waiting.get("reason") != "CrashLoopBackOff" and not (restarts and not container.get("ready")):
         return None
     code = f"exit code {ended['exitCode']} ({ended.get('reason', 'Error')})" if ended else "no exit code yet"
-    return Trouble(reason=Reason.ENGINE_CRASH, message=f"container {container['name']} ended {restarts} times, {code}")
+    often = "once" if restarts == 1 else f"{restarts} times"
+    return Trouble(reason=Reason.ENGINE_CRASH, message=f"container {container['name']} ended {often}, {code}")

@@ -7,7 +7,7 @@ It reads like the data flow; each verb is a module of its own.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -19,22 +19,28 @@ from servingplan.controller.act import Actor, Outcome
 from servingplan.controller.clock import Clock
 from servingplan.controller.observe import CONFIG_MAPS_EVERY_S, TARGET_PODS_EVERY_S, Observer, Seen
 from servingplan.controller.report import Report, Reporter
-from servingplan.controller.resolved import Resolved, ResolvedPlans, highest_requirement
+from servingplan.controller.resolved import Resolved, ResolvedPlans, coming_midnight, highest_requirement
 from servingplan.controller.store import API_VERSION, KIND, Key, Store
-from servingplan.errors import Conflict
+from servingplan.controller.targets import is_watched
+from servingplan.errors import Conflict, Problem, Refused
 from servingplan.planning.decision import Decision, decide
-from servingplan.planning.observation import History, Observation, Ramp
+from servingplan.planning.observation import History, Trouble
 from servingplan.planning.plan import Plan
-from servingplan.rendering.conditions import Situation
+from servingplan.planning.reasons import Reason
+from servingplan.rendering.conditions import Rollout, Situation
+from servingplan.rendering.engine import engine_hash
+from servingplan.rendering.metadata import ENGINE_ANNOTATION
 from servingplan.rendering.status import Figures, contest_from_wire, history_from_wire
+from servingplan.reporting.hours import counted_gpus
 
 Object = Mapping[str, Any]
 
 REFUSED_RETRY_S = 60.0
 """A refusal is repeated slowly: it takes a person, or a quota that is freed, to change the answer."""
 
-CONFLICT_RETRY_S = 0.2
-"""Somebody wrote between our look and our write, as a Deployment's own controller does all the time: look again."""
+CONFLICT_RETRY_S, CONFLICT_RETRY_MAX_S = 0.2, 5.0
+"""Somebody wrote between our look and our write, as a Deployment's own controller does all the time: look again, after
+twice the time where it happens again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,10 +62,12 @@ class Reconciler:
     def __init__(self, parts: Parts) -> None:
         self._p = parts
         self._plans = ResolvedPlans()
+        self._conflicts: dict[Key, int] = {}
 
     async def reconcile(self, key: Key) -> float | None:
         """Bring one plan's target and status up to date. Returns the real seconds after which to do it again."""
         began = time.monotonic()
+        conflicts = self._conflicts.pop(key, 0)
         try:
             document = await self._p.client.find(_ref(key))
             if document is None or document["metadata"].get("deletionTimestamp"):
@@ -68,7 +76,8 @@ class Reconciler:
             self._p.store.put_plan(document)
             return await self._reconcile(key, document)
         except Conflict:
-            return CONFLICT_RETRY_S
+            self._conflicts[key] = min(conflicts + 1, 16)
+            return min(CONFLICT_RETRY_S * 2.0**conflicts, CONFLICT_RETRY_MAX_S)
         finally:
             self._p.reporter.took(time.monotonic() - began)
 
@@ -81,43 +90,58 @@ class Reconciler:
 
     async def _reconcile(self, key: Key, document: Object) -> float | None:
         names = referenced_config_maps(document)
-        config = await self._p.observer.config(key, names)
-        resolved = self._plans.get(key, document, config)
+        try:
+            config = await self._p.observer.config(key, names)
+        except Refused as refusal:
+            problem = Problem(path="spec.schedule", reason=Reason.READ_REFUSED.value, message=str(refusal))
+            return await self._report_invalid(key, document, (problem,), again=REFUSED_RETRY_S)
         again = None if self._p.observer.watches_all(key, names) else CONFIG_MAPS_EVERY_S
+        resolved = self._plans.get(key, document, config)
         if resolved.plan is None:
-            report = Report(key=key, document=document, situation=self._invalid(document, resolved))
-            return _sooner(again, await self._p.reporter.report(report))
+            return await self._report_invalid(key, document, resolved.problems, again=again)
         return _sooner(again, await self._plan(key, document, resolved, resolved.plan))
 
-    def _invalid(self, document: Object, resolved: Resolved) -> Situation:
-        return Situation(
+    async def _report_invalid(
+        self, key: Key, document: Object, problems: Sequence[Problem], *, again: float | None
+    ) -> float | None:
+        situation = Situation(
             generation=document["metadata"]["generation"],
             now=self._p.clock.now(),
             plan=None,
-            problems=resolved.problems,
+            problems=problems,
             previous=_conditions(document),
         )
+        return _sooner(again, await self._p.reporter.report(Report(key=key, document=document, situation=situation)))
 
     async def _plan(self, key: Key, document: Object, resolved: Resolved, plan: Plan) -> float | None:
-        seen = await self._p.observer.observe(key, plan, document)
-        plan = _with_gpus(plan, seen)
+        generation, previous = document["metadata"]["generation"], _conditions(document)
+        try:
+            seen = await self._p.observer.observe(key, plan, document)
+        except Refused as refusal:
+            trouble = Trouble(reason=Reason.READ_REFUSED, message=str(refusal))
+            now = self._p.clock.now()
+            situation = Situation(generation=generation, now=now, plan=plan, target_trouble=trouble, previous=previous)
+            return await self._report_trouble(key, document, situation)
         now = self._p.clock.now()
         situation = Situation(
-            generation=document["metadata"]["generation"],
+            generation=generation,
             now=now,
-            plan=plan,
+            plan=_with_gpus(plan, seen),
             target_name=str(seen.view.ref),
             target_trouble=seen.trouble,
             autoscaler=seen.autoscaler,
             rollout=seen.view.rollout,
             accelerators=seen.accelerators,
-            peak=highest_requirement(plan, now),
-            previous=_conditions(document),
+            peak=None if seen.accelerators is None else highest_requirement(plan, now),
+            previous=previous,
         )
         if seen.observation is None:
-            report = Report(key=key, document=document, situation=situation)
-            return _sooner(REFUSED_RETRY_S, await self._p.reporter.report(report))
+            return await self._report_trouble(key, document, situation)
         return await self._act(key, document, resolved, seen, situation)
+
+    async def _report_trouble(self, key: Key, document: Object, situation: Situation) -> float | None:
+        report = Report(key=key, document=document, situation=situation)
+        return _sooner(REFUSED_RETRY_S, await self._p.reporter.report(report))
 
     async def _act(
         self, key: Key, document: Object, resolved: Resolved, seen: Seen, situation: Situation
@@ -127,10 +151,11 @@ class Reconciler:
             raise ValueError(f"{key}: nothing to act on")
         status = document.get("status", {})
         remembered = history_from_wire(status)
-        last_scale = self._p.actor.last_scale(seen.view, remembered.last_scale, now)
+        contest = contest_from_wire(status)
+        last_scale = self._p.actor.last_scale(seen.view, remembered.last_scale, contest, now)
         history = History(last_scale=last_scale, ramp=remembered.ramp)
         decision = decide(plan, observation, history, now)
-        outcome = Outcome(observation=observation, last_scale=last_scale, contest=contest_from_wire(status))
+        outcome = Outcome(observation=observation, last_scale=last_scale, contest=contest)
         if not plan.suspend and seen.autoscaler is None:
             outcome = await self._p.actor.act(
                 plan,
@@ -139,7 +164,7 @@ class Reconciler:
                 observation,
                 decision,
                 last_scale=last_scale,
-                contest=outcome.contest,
+                contest=contest,
                 now=now,
             )
         self._p.wake_at(key, _next_look(plan, decision, outcome, now))
@@ -150,39 +175,47 @@ class Reconciler:
                 situation,
                 decision=decision,
                 observation=outcome.observation,
+                found=observation.current,
                 contest=outcome.contest,
-                missed=_missed_ramp(remembered.ramp, decision, outcome.observation, now),
+                begun=remembered.ramp,
                 apply_trouble=outcome.refused,
-                rollout=replace(seen.view.rollout, held=outcome.held),
+                rollout=_rollout(situation, plan, seen, outcome),
             ),
             last_scale=outcome.last_scale,
             scaled=outcome.scaled,
-            figures=_figures(resolved, self._p.clock),
+            figures=_figures(resolved, plan),
         )
         delay = await self._p.reporter.report(report)
         if outcome.refused is not None:
             delay = _sooner(delay, REFUSED_RETRY_S)
         moving = decision.ramp is not None or outcome.observation.ready != outcome.observation.current
-        return _sooner(delay, TARGET_PODS_EVERY_S if moving and plan.engine is None else None)
+        by_itself = plan.engine is not None or (is_watched(seen.view.ref) and not moving)
+        return _sooner(delay, None if by_itself else TARGET_PODS_EVERY_S)
 
 
 def _next_look(plan: Plan, decision: Decision, outcome: Outcome, now: datetime) -> datetime:
     """The first instant at which the clock alone changes something."""
-    instants = [decision.next_change_at]
+    instants = [decision.next_change_at, coming_midnight(plan, now)]
     if outcome.again_at is not None:
         instants.append(outcome.again_at)
-    today = now.astimezone(plan.zone).date()
-    if any(c.valid_until is not None and c.valid_until >= today for c in plan.calendars):
-        # A calendar runs out at a midnight; looking once a day is enough to say so that morning.
-        instants.append(now + timedelta(days=1))
     return max(min(instants), now + timedelta(milliseconds=1))
 
 
-def _missed_ramp(ramp: Ramp | None, decision: Decision, observation: Observation, now: datetime) -> Ramp | None:
-    """The ramp that has begun while its replicas were not all ready, as long as they are not and are still required."""
-    if ramp is None or ramp.start > now:
-        return None
-    return ramp if observation.ready < min(ramp.needed, decision.required.replicas) else None
+def _rollout(situation: Situation, plan: Plan, seen: Seen, outcome: Outcome) -> Rollout:
+    """Where the template stands after this reconcile.
+
+    A Deployment takes a moment to say that it rolls: it does from the edit of the engine on that was applied just now,
+    and until it has seen what was applied. Otherwise whoever waits for the plan is told in between that all is done.
+    """
+    rollout, live = replace(seen.view.rollout, held=outcome.held), seen.view.live
+    acted = not plan.suspend and seen.autoscaler is None and outcome.refused is None
+    if plan.engine is None or live is None or not acted:
+        return rollout
+    metadata = live["metadata"]
+    edited = metadata.get("annotations", {}).get(ENGINE_ANNOTATION) != engine_hash(plan.engine)
+    unseen = live.get("status", {}).get("observedGeneration") != metadata.get("generation")
+    began = edited or (unseen and situation.was("Reconciling", Reason.ROLLING_UPDATE))
+    return replace(rollout, rolling=rollout.rolling or began)
 
 
 def _with_gpus(plan: Plan, seen: Seen) -> Plan:
@@ -192,14 +225,13 @@ def _with_gpus(plan: Plan, seen: Seen) -> Plan:
     return replace(plan, gpus_per_replica=seen.view.gpus)
 
 
-def _figures(resolved: Resolved, clock: Clock) -> Figures | None:
-    if resolved.month is None:
+def _figures(resolved: Resolved, plan: Plan) -> Figures | None:
+    """The nominal month; the plan as it was resolved may not know yet how many GPUs its target's pods take."""
+    month = resolved.month
+    if month is None:
         return None
-    return Figures(
-        hours_planned=round(resolved.month.planned),
-        hours_flat=round(resolved.month.flat_peak),
-        demo_clock=clock.describe(),
-    )
+    share = counted_gpus(plan) / month.gpus_per_replica
+    return Figures(hours_planned=round(month.planned * share), hours_flat=round(month.flat_peak * share))
 
 
 def _conditions(document: Object) -> dict[str, dict[str, str]]:

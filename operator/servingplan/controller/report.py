@@ -1,7 +1,8 @@
 """Report: status, events, metrics and one log line of a reconcile.
 
 In: a `Report`, what a reconcile found and did. Out: a status that is written only when it changes in meaning, counts
-at most every 30 s; an event per change of replicas and per condition that turns; one structured line per decision.
+at most every 30 s; an event per change of replicas and per condition that turns; one structured line of the log per
+decision, with its whole trail.
 """
 
 from __future__ import annotations
@@ -13,12 +14,15 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from servingplan.clients.kubernetes import KubernetesClient
+from servingplan.clients.references import ObjectRef
 from servingplan.controller.clock import Clock
 from servingplan.controller.events import EventRecorder, EventType
 from servingplan.controller.logging import FIELDS
 from servingplan.controller.metrics import OperatorMetrics, PlanNumbers
 from servingplan.controller.store import API_VERSION, KIND, Key, Store
+from servingplan.errors import Conflict, NotFound
 from servingplan.planning.observation import Ramp, Scale
+from servingplan.planning.reasons import Reason
 from servingplan.rendering.conditions import Situation
 from servingplan.rendering.status import Figures, render_status, same_meaning, trail_to_wire
 
@@ -28,7 +32,10 @@ COUNTS_EVERY = timedelta(seconds=30)
 """How often status is written for counts and progress alone, on the plan's clock."""
 
 QUIET_CONDITIONS = frozenset({"Reconciling", "ScalingLimited"})
-"""True is no news here, and Ready or Stalled tell the rest."""
+"""No news: an edit or a bound is somebody's own doing."""
+
+TOLD_BY_READY = frozenset({Reason.RESERVE_MISSING, Reason.RESERVE_READY})
+"""Whenever the reserve is not there, fewer are ready than required: Ready turns with it."""
 
 _log = logging.getLogger(__name__)
 
@@ -43,6 +50,15 @@ class Report:
     last_scale: Scale | None = None
     scaled: Scale | None = None
     figures: Figures | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Margin:
+    """How long before the start of a ramp its replicas were ready; open: it began, and they still are not."""
+
+    ramp: Ramp
+    seconds: float
+    open: bool
 
 
 class Reporter:
@@ -63,7 +79,7 @@ class Reporter:
         self._events = events
         self._metrics = metrics
         self._written: dict[Key, datetime] = {}
-        self._margins: dict[Key, tuple[Ramp, float]] = {}
+        self._margins: dict[Key, _Margin] = {}
 
     def took(self, seconds: float) -> None:
         """Count one reconcile."""
@@ -78,32 +94,48 @@ class Reporter:
     async def report(self, report: Report) -> float | None:
         """Write what has to be written. Returns the real seconds after which counts are due, None where none are."""
         old = report.document.get("status", {})
-        new = render_status(report.situation, old, last_scale=report.last_scale, figures=report.figures)
+        new = render_status(
+            report.situation,
+            old,
+            last_scale=report.last_scale,
+            figures=report.figures,
+            demo_clock=self._clock.describe(),
+        )
         self._measure(report, new)
         if report.scaled is not None:
             self._tell_scale(report, report.scaled)
         if new == old:
             return None
         if same_meaning(new, old):
-            due = self._written.get(report.key, report.situation.now - COUNTS_EVERY) + COUNTS_EVERY
-            if report.situation.now < due:
-                return self._clock.seconds_until(due)
-        self._tell_conditions(report, old, new)
+            now, written = report.situation.now, self._written.get(report.key)
+            if written is not None and written <= now < written + COUNTS_EVERY:
+                return self._clock.seconds_until(written + COUNTS_EVERY)
         await self._write(report, new)
+        self._tell_decision(report, old, new)
+        self._tell_conditions(report, old, new)
         return None
 
     async def _write(self, report: Report, status: Object) -> None:
-        metadata = report.document["metadata"]
-        manifest = {
-            "apiVersion": API_VERSION,
-            "kind": KIND,
-            "metadata": {"name": report.key.name, "namespace": report.key.namespace},
-            "status": status,
-        }
-        live = await self._client.apply_status(manifest)
+        """Write a status over the one that it was made from. Raises Conflict where another process wrote one."""
+        try:
+            try:
+                live = await self._apply(report.document, status)
+            except Conflict:
+                document = await self._client.get(ObjectRef.of(report.document))
+                if document.get("status", {}) != report.document.get("status", {}):
+                    raise
+                live = await self._apply(document, status)  # the user wrote in between, which the next look sees
+        except NotFound:
+            return  # the plan went while it was reconciled
         self._written[report.key] = report.situation.now
-        if live["metadata"]["uid"] == metadata["uid"]:
-            self._store.put_plan(live)
+        self._store.put_plan(live)
+
+    async def _apply(self, document: Object, status: Object) -> Object:
+        """Apply a status to that very state of a plan."""
+        kept = ("name", "namespace", "resourceVersion")
+        metadata = {field: document["metadata"][field] for field in kept}
+        manifest = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "status": status}
+        return await self._client.apply_status(manifest)
 
     # ---- events ----
 
@@ -118,27 +150,33 @@ class Reporter:
             action="Scale",
             event_type=EventType.WARNING if contested else EventType.NORMAL,
         )
+        self._log_decision(report, f"replicas {scale.before} to {scale.after}: {scale.because}")
+
+    def _tell_decision(self, report: Report, old: Object, new: Object) -> None:
+        """A decision that is new and changed no replicas; one that did was told with the change."""
         decision = report.situation.decision
-        _log.info(
-            "%s: replicas %d to %d: %s",
-            report.key,
-            scale.before,
-            scale.after,
-            scale.because,
-            extra={FIELDS: {"plan": str(report.key), "trail": trail_to_wire(decision.trail if decision else ())}},
-        )
+        if decision is not None and report.scaled is None and new["decision"] != old.get("decision"):
+            self._log_decision(report, f"{decision.desired} desired: {decision.because}")
+
+    def _log_decision(self, report: Report, text: str) -> None:
+        decision = report.situation.decision
+        fields = {"plan": str(report.key), "trail": trail_to_wire(decision.trail if decision else ())}
+        _log.info("%s: %s", report.key, text, extra={FIELDS: fields})
 
     def _tell_conditions(self, report: Report, old: Object, new: Object) -> None:
-        """An event for each condition that turned bad, or good again."""
+        """An event for each condition that turned bad, is bad for another reason, or is good again.
+
+        One event where several conditions say the same.
+        """
         before = {condition["type"]: condition for condition in old.get("conditions", ())}
+        told: set[tuple[str, str]] = set()
         for condition in new["conditions"]:
-            kind, status = condition["type"], condition["status"]
-            was = before.get(kind, {}).get("status")
-            if kind in QUIET_CONDITIONS or status == was:
+            was = before.get(condition["type"], {})
+            words = (condition["reason"], condition["message"])
+            if condition["type"] in QUIET_CONDITIONS or words in told or not _is_news(condition, was):
                 continue
-            bad = (status == "True") if kind == "Stalled" else (status == "False")
-            if bad or was == "False":
-                self._tell_condition(report, condition, bad=bad)
+            told.add(words)
+            self._tell_condition(report, condition, bad=_is_bad(condition))
 
     def _tell_condition(self, report: Report, condition: Object, *, bad: bool) -> None:
         text = f"{condition['type']} is {condition['status']}: {condition['message']}"
@@ -184,13 +222,41 @@ class Reporter:
         )
 
     def _ramp_margin(self, key: Key, s: Situation) -> float | None:
-        """Seconds between "all replicas of the ramp verified" and its start; kept until the next ramp."""
+        """Seconds between "all replicas of the ramp verified" and its start; kept until the next ramp.
+
+        While a ramp is missed, and once more when it is complete at last, the seconds since its start, negative.
+        """
         if s.decision is None or s.observation is None:
             return None
-        known = self._margins.get(key)
-        ramp = s.decision.ramp
-        if ramp is None or s.observation.ready < ramp.needed:
-            return known[1] if known is not None else None
-        if known is None or known[0].start != ramp.start:
-            self._margins[key] = (ramp, (ramp.start - s.now).total_seconds())
-        return self._margins[key][1]
+        known, ramp = self._margins.get(key), s.decision.ramp
+        if s.missed is not None:
+            known = _margin(s.missed, s.now, is_open=True)
+        elif known is not None and known.open:
+            known = _margin(known.ramp, s.now, is_open=False)  # complete at last, or not required any more
+        elif (
+            ramp is not None
+            and s.observation.ready >= ramp.needed
+            and (known is None or known.ramp.start != ramp.start)
+        ):
+            known = _margin(ramp, s.now, is_open=False)
+        if known is None:
+            return None
+        self._margins[key] = known
+        return known.seconds
+
+
+def _margin(ramp: Ramp, now: datetime, *, is_open: bool) -> _Margin:
+    return _Margin(ramp=ramp, seconds=(ramp.start - now).total_seconds(), open=is_open)
+
+
+def _is_bad(condition: Object) -> bool:
+    return bool(condition["status"] == ("True" if condition["type"] == "Stalled" else "False"))
+
+
+def _is_news(condition: Object, was: Object) -> bool:
+    """Whether a condition turned bad, is bad for another reason than before, or is not bad any more."""
+    if {condition["reason"], was.get("reason")} <= TOLD_BY_READY | {None}:
+        return False
+    if condition["status"] == was.get("status"):
+        return _is_bad(condition) and condition["reason"] != was["reason"]
+    return _is_bad(condition) or was.get("status") == "False"

@@ -15,7 +15,8 @@ from servingplan.api.config_maps import ConfigSource
 from servingplan.api.resolve import resolve
 from servingplan.controller.store import Key
 from servingplan.errors import InvalidPlan, Problem
-from servingplan.planning.demand import requirements
+from servingplan.planning.calendar import local_date
+from servingplan.planning.demand import first_instant, requirements
 from servingplan.planning.plan import Plan
 from servingplan.reporting.hours import GpuHours, nominal_month
 
@@ -53,8 +54,14 @@ class ResolvedPlans:
 
 
 def highest_requirement(plan: Plan, now: datetime) -> int:
-    """The most replicas that the coming week requires."""
-    return max(requirement.replicas for requirement in requirements(plan, now, now + COMING_WEEK).values)
+    """The most replicas that the rest of the day and the week after it require: it looks further at midnights alone."""
+    end = coming_midnight(plan, now) + COMING_WEEK
+    return max(requirement.replicas for requirement in requirements(plan, now, end).values)
+
+
+def coming_midnight(plan: Plan, now: datetime) -> datetime:
+    """When the plan's next local date begins: what is counted in dates changes then."""
+    return first_instant(plan, local_date(now, plan.zone) + timedelta(days=1))
 
 
 def _resolve(document: Mapping[str, Any], config: ConfigSource) -> Resolved:

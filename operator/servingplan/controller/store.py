@@ -16,6 +16,7 @@ from servingplan.rendering.metadata import PLAN_LABEL
 
 Object = Mapping[str, Any]
 T = TypeVar("T")
+M = TypeVar("M")
 
 API_VERSION = "servingplan.dev/v1alpha1"
 KIND = "ServingPlan"
@@ -71,6 +72,7 @@ class Store:
         self.config_maps: dict[tuple[str, str], Mapping[str, str]] = {}
         self.nodes: dict[str, Node] = {}
         self.autoscalers: dict[ObjectRef, Autoscaler] = {}
+        self._by_scaled: dict[TargetId, set[ObjectRef]] = {}
 
     # ---- what came in ----
 
@@ -117,14 +119,19 @@ class Store:
     def put_autoscaler(self, autoscaler: Object) -> frozenset[Key]:
         """Remember an HPA or ScaledObject; the plans that it concerns."""
         ref = ObjectRef.of(autoscaler)
-        seen = Autoscaler(ref=ref, target=_scaled(autoscaler), owner=_scaled_object_owner(autoscaler))
+        before = self.drop_autoscaler(ref)
+        seen = Autoscaler(ref=ref, target=_scaled(autoscaler), owner=scaled_object_owner(autoscaler))
         self.autoscalers[ref] = seen
-        return self.plans_targeting(ref) | self.plans_targeting(seen.target)
+        self._by_scaled.setdefault(_identity(seen.target), set()).add(ref)
+        return before | self.plans_targeting(ref) | self.plans_targeting(seen.target)
 
     def drop_autoscaler(self, ref: ObjectRef) -> frozenset[Key]:
         """Forget an HPA or ScaledObject; the plans that it concerned."""
         seen = self.autoscalers.pop(ref, None)
-        return self.plans_targeting(ref) | (self.plans_targeting(seen.target) if seen else frozenset())
+        if seen is None:
+            return self.plans_targeting(ref)
+        _discard(self._by_scaled, _identity(seen.target), ref)
+        return self.plans_targeting(ref) | self.plans_targeting(seen.target)
 
     def replace(
         self,
@@ -136,7 +143,7 @@ class Store:
         """Forget everything and remember complete lists instead."""
         for key in list(self.plans):
             self.drop_plan(key)
-        for known in (self.config_maps, self.autoscalers, self.nodes):
+        for known in (self.config_maps, self.autoscalers, self._by_scaled, self.nodes):
             known.clear()
         for plan in plans:
             self.put_plan(plan)
@@ -163,19 +170,27 @@ class Store:
         return frozenset(self._by_target.get(_identity(ref), ()))
 
     def concerned(self, live: Object) -> frozenset[Key]:
-        """The plans that a workload or pod concerns: by its label, or as their target."""
+        """The plans that a workload or pod concerns: by its label, as their target, or as what their target scales."""
         metadata = live["metadata"]
         label = metadata.get("labels", {}).get(PLAN_LABEL)
         labelled = frozenset({Key(metadata["namespace"], label)} if label else ()) & self.plans.keys()
-        return labelled | (self.plans_targeting(ObjectRef.of(live)) if live.get("kind") != "Pod" else frozenset())
+        if live.get("kind") == "Pod":
+            return labelled
+        ref = ObjectRef.of(live)
+        through = (self.plans_targeting(scaler) for scaler in self._by_scaled.get(_identity(ref), ()))
+        return labelled.union(self.plans_targeting(ref), *through)
 
     def holder(self, key: Key) -> Key:
-        """The plan that holds the target of `key`: the oldest of all that name it (creation, then UID)."""
-        return min(self.rivals(key) | {key}, key=lambda rival: _age(self.plans[rival]))
+        """The plan that holds the target of `key`: the oldest of all that name it (creation, then UID).
+
+        A plan that is not known, as one that was deleted this very moment, has no rivals.
+        """
+        rivals = self.rivals(key)
+        return min(rivals | {key}, key=lambda rival: _age(self.plans[rival])) if rivals else key
 
     def autoscaler_of(self, target: ObjectRef) -> Autoscaler | None:
         """The HPA or ScaledObject that scales a workload; a ScaledObject rather than the HPA that it made."""
-        found = [a for a in self.autoscalers.values() if same_object(a.target, target)]
+        found = [self.autoscalers[ref] for ref in self._by_scaled.get(_identity(target), ())]
         return min(found, key=lambda a: (a.ref.kind != "ScaledObject", a.ref), default=None)
 
 
@@ -193,20 +208,15 @@ def target_of(plan: Object) -> ObjectRef:
     return ObjectRef(api_version="apps/v1", kind="Deployment", name=key.name, namespace=key.namespace)
 
 
-def same_object(one: ObjectRef, other: ObjectRef) -> bool:
-    """The same object, whatever version its API group is spoken in."""
-    return _identity(one) == _identity(other)
-
-
 def _identity(ref: ObjectRef) -> TargetId:
     return (ref.api_version.rpartition("/")[0], ref.kind, ref.namespace, ref.name)
 
 
-def _discard(index: dict[T, set[Key]], at: T, key: Key) -> None:
-    """Take a key out of an index, and the entry with its last key."""
-    keys = index.get(at, set())
-    keys.discard(key)
-    if not keys:
+def _discard(index: dict[T, set[M]], at: T, member: M) -> None:
+    """Take a member out of an index, and the entry with its last member."""
+    members = index.get(at, set())
+    members.discard(member)
+    if not members:
         index.pop(at, None)
 
 
@@ -225,7 +235,8 @@ def _scaled(autoscaler: Object) -> ObjectRef:
     )
 
 
-def _scaled_object_owner(autoscaler: Object) -> str | None:
+def scaled_object_owner(autoscaler: Object) -> str | None:
+    """The ScaledObject that made an HPA, if any."""
     owners: Iterable[Object] = autoscaler["metadata"].get("ownerReferences", ())
     return next((owner["name"] for owner in owners if owner["kind"] == "ScaledObject"), None)
 

@@ -26,16 +26,17 @@ Object = Mapping[str, Any]
 class TargetView:
     """What a target holds now. `live`: None where it does not exist.
 
-    current: its replicas, or an autoscaler's minimum. maximum: an autoscaler's own bound. selector: the label
-    selector of its pods. owners: who owns the field. gpus: per replica, None where its pods name none.
+    current: its replicas, or an autoscaler's minimum. maximum: an autoscaler's own bound. ready, available: None
+    where only its pods can tell. selector: the label selector of its pods. owners: who owns the field. gpus: per
+    replica, None where its template names none.
     """
 
     ref: ObjectRef
     live: Object | None
     current: int | None = None
     maximum: int | None = None
-    ready: int = 0
-    available: int = 0
+    ready: int | None = 0
+    available: int | None = 0
     selector: str = ""
     owners: Sequence[Entry] = ()
     trouble: Trouble | None = None
@@ -56,6 +57,10 @@ class TargetKind(Protocol):
     def applied(self) -> bool:
         """True where a write is a server-side apply, so that an equal value still gains ownership."""
 
+    @property
+    def subresource(self) -> str:
+        """Where the field is written, as ``managedFields`` names it; empty for the object itself."""
+
     async def read(self, client: KubernetesClient, ref: ObjectRef) -> TargetView:
         """What the target holds now; a view without `live` where it does not exist."""
 
@@ -67,6 +72,7 @@ class Workload:
     """A Deployment or StatefulSet: server-side apply on ``/scale``."""
 
     applied = True
+    subresource = "scale"
 
     async def read(self, client: KubernetesClient, ref: ObjectRef) -> TargetView:
         """Read the workload; its own status counts its replicas."""
@@ -88,6 +94,7 @@ class ScalableResource:
     """Any other kind with ``/scale``: merge patch, because an apply on a custom resource's ``/scale`` answers 500."""
 
     applied = False
+    subresource = "scale"
 
     async def read(self, client: KubernetesClient, ref: ObjectRef) -> TargetView:
         """Read the object and its Scale."""
@@ -105,8 +112,8 @@ class ScalableResource:
             ref=ref,
             live=live,
             current=scale.get("spec", {}).get("replicas", 0),
-            ready=status.get("readyReplicas", scale.get("status", {}).get("replicas", 0)),
-            available=status.get("availableReplicas", status.get("readyReplicas", 0)),
+            ready=status.get("readyReplicas"),
+            available=status.get("availableReplicas", status.get("readyReplicas")),
             selector=scale.get("status", {}).get("selector", ""),
             owners=entries(live, REPLICAS),
         )
@@ -127,6 +134,7 @@ class AutoscalerFloor:
     default_minimum: int
     default_maximum: int
     applied: bool = False
+    subresource: str = ""
 
     async def read(self, client: KubernetesClient, ref: ObjectRef) -> TargetView:
         """Read the autoscaler, and the workload that it scales."""
@@ -176,12 +184,29 @@ SCALED_OBJECT = AutoscalerFloor(
 """KEDA's own defaults where a ScaledObject states no bounds."""
 
 
+HPA_KIND = "HorizontalPodAutoscaler"
+
+WATCHED = frozenset(
+    {
+        ("apps", "Deployment"),
+        ("apps", "StatefulSet"),
+        ("autoscaling", HPA_KIND),
+        ("keda.sh", "ScaledObject"),
+    }
+)
+
+
+def is_watched(ref: ObjectRef) -> bool:
+    """True where changes of the target come by themselves; any other kind has to be looked at."""
+    return (ref.api_version.rpartition("/")[0], ref.kind) in WATCHED
+
+
 def kind_of(ref: ObjectRef) -> TargetKind:
     """How a target is read and written."""
     group = ref.api_version.rpartition("/")[0]
     if (group, ref.kind) in {("apps", "Deployment"), ("apps", "StatefulSet"), ("apps", "ReplicaSet")}:
         return WORKLOAD
-    if (group, ref.kind) == ("autoscaling", "HorizontalPodAutoscaler"):
+    if (group, ref.kind) == ("autoscaling", HPA_KIND):
         return HPA
     if (group, ref.kind) == ("keda.sh", "ScaledObject"):
         return SCALED_OBJECT
@@ -191,7 +216,7 @@ def kind_of(ref: ObjectRef) -> TargetKind:
 def workload_view(ref: ObjectRef, live: Object) -> TargetView:
     """A live Deployment or StatefulSet as a view."""
     spec, status = live["spec"], live.get("status", {})
-    resource, gpus = _gpus(spec["template"].get("spec", {}))
+    resource, gpus = gpus_of(spec["template"].get("spec", {}))
     return TargetView(
         ref=ref,
         live=live,
@@ -248,8 +273,8 @@ def _rollout(status: Object) -> Rollout:
     )
 
 
-def _gpus(pod: Object) -> tuple[str | None, int | None]:
-    """The accelerator of a pod template and how many it takes; None where it names none."""
+def gpus_of(pod: Object) -> tuple[str | None, int | None]:
+    """The accelerator that a pod's spec names and how many it takes; None where it names none."""
     totals: dict[str, int] = {}
     for container in pod.get("containers", ()):
         for resource, amount in container.get("resources", {}).get("limits", {}).items():

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from servingplan.clients.answers import KindNotServed
 from servingplan.clients.kubernetes import KubernetesClient
 from servingplan.clients.references import ObjectRef
-from servingplan.controller.store import API_VERSION, KIND, Key, Store, key_of
+from servingplan.controller.store import API_VERSION, KIND, Key, Store, key_of, target_of
 from servingplan.errors import Refused
 from servingplan.rendering.metadata import CONFIG_LABEL
 
@@ -21,6 +22,9 @@ Object = Mapping[str, Any]
 
 HPA = ("autoscaling/v2", "HorizontalPodAutoscaler")
 SCALED_OBJECT = ("keda.sh/v1alpha1", "ScaledObject")
+NODE = ("v1", "Node")
+NODES, SCALED_OBJECTS = "nodes", "scaledobjects"
+"""The plurals of what is watched only where the cluster serves it and lets us read it."""
 
 PODS_SETTLE_S = 0.3
 """Pods change in bursts: their plan is looked at once when a burst is over."""
@@ -36,16 +40,19 @@ class Watches:
         self._store = store
         self._look = look
         self._denied: set[str] = set()
+        self._relisting = False
+        self._meanwhile: list[Callable[[], None]] = []
 
     # ---- events ----
 
     def plan(self, kind: str | None, plan: Object) -> None:
         """A ServingPlan came, changed or went."""
+        self._keep(partial(self.plan, kind, plan))
         key = key_of(plan)
         if kind == "DELETED":
-            others = self._store.rivals(key)
+            # Whoever reconciled it last may have dropped it already: its last state tells who waits for its target.
             self._store.drop_plan(key)
-            self._look_at(others | {key})
+            self._look_at(self._store.plans_targeting(target_of(plan)) | {key})
             return
         before = self._store.plans.get(key, {}).get("metadata", {}).get("generation")
         self._store.put_plan(plan)
@@ -54,6 +61,7 @@ class Watches:
 
     def config_map(self, kind: str | None, config_map: Object) -> None:
         """A labelled ConfigMap came, changed or went."""
+        self._keep(partial(self.config_map, kind, config_map))
         metadata = config_map["metadata"]
         if kind == "DELETED":
             self._look_at(self._store.drop_config_map(metadata["namespace"], metadata["name"]))
@@ -66,6 +74,7 @@ class Watches:
 
     def autoscaler(self, kind: str | None, autoscaler: Object) -> None:
         """An HPA or ScaledObject came, changed or went."""
+        self._keep(partial(self.autoscaler, kind, autoscaler))
         if kind == "DELETED":
             self._look_at(self._store.drop_autoscaler(ObjectRef.of(autoscaler)))
         else:
@@ -73,12 +82,18 @@ class Watches:
 
     def node(self, kind: str | None, node: Object) -> None:
         """A node came, changed or went: every plan's accelerators may differ."""
+        self._keep(partial(self.node, kind, node))
         if kind == "DELETED":
             changed = self._store.nodes.pop(node["metadata"]["name"], None) is not None
         else:
             changed = self._store.put_node(node)
         if changed:
             self._look_at(frozenset(self._store.plans), PODS_SETTLE_S)
+
+    def _keep(self, event: Callable[[], None]) -> None:
+        """Keep an event that comes during a relist: the lists may be older than it."""
+        if self._relisting:
+            self._meanwhile.append(event)
 
     def _look_at(self, keys: frozenset[Key], after_s: float = 0.0) -> None:
         for key in sorted(keys):
@@ -87,12 +102,17 @@ class Watches:
     # ---- kinds that a cluster may not have ----
 
     async def optional_kinds(self) -> frozenset[str]:
-        """Which of the kinds of other projects the cluster serves now."""
+        """The plurals of the kinds that not every cluster serves or lets us read, as far as this one does."""
+        found = set()
         try:
             await self._client.resolve(*SCALED_OBJECT)
+            found.add(SCALED_OBJECTS)
         except KindNotServed:
-            return frozenset()
-        return frozenset({"scaledobjects"})
+            pass
+        await self._optional(*NODE, ("",))
+        if NODE[1] not in self._denied:
+            found.add(NODES)
+        return frozenset(found)
 
     # ---- relist ----
 
@@ -101,13 +121,23 @@ class Watches:
 
         After a restore of etcd a watch goes blind without an error. Raises ClusterError where plans cannot be read.
         """
+        self._relisting = True
+        try:
+            await self._relist(namespaces)
+        finally:
+            self._relisting = False
+            meanwhile, self._meanwhile = self._meanwhile, []
+        for event in meanwhile:
+            event()
+
+    async def _relist(self, namespaces: Sequence[str]) -> None:
         plans = await self._list(API_VERSION, KIND, namespaces)
         config_maps = await self._list("v1", "ConfigMap", namespaces, f"{CONFIG_LABEL}=true")
         autoscalers = [
             *await self._optional(*HPA, namespaces),
             *await self._optional(*SCALED_OBJECT, namespaces),
         ]
-        nodes = await self._optional("v1", "Node", ("",))
+        nodes = await self._optional(*NODE, ("",))
         gone = self._store.plans.keys() - {key_of(plan) for plan in plans}
         self._store.replace(plans, config_maps, autoscalers, nodes)
         self._look_at(frozenset(self._store.plans) | gone)
@@ -124,7 +154,7 @@ class Watches:
     async def _optional(self, api_version: str, kind: str, namespaces: Sequence[str]) -> list[Object]:
         """A kind that a cluster may not have, or that a small installation may not read."""
         try:
-            return await self._list(api_version, kind, namespaces)
+            found = await self._list(api_version, kind, namespaces)
         except KindNotServed:
             return []
         except Refused as refusal:
@@ -132,3 +162,5 @@ class Watches:
                 self._denied.add(kind)
                 _log.warning("%s is not read: %s", kind, refusal)
             return []
+        self._denied.discard(kind)
+        return found

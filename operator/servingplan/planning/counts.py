@@ -45,6 +45,10 @@ class Counts:
         )
 
 
+NONE = Counts()
+"""A stretch of time in which nothing happened."""
+
+
 def _within_sum(one: Within, other: Within, share: float) -> Within:
     if other.count == 0:
         return one

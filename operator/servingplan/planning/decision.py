@@ -28,7 +28,11 @@ HPA_PERIOD = timedelta(seconds=30)
 Twice the HPA's default sync period of 15 s."""
 
 OUTLOOKS = (timedelta(hours=26), timedelta(days=8), timedelta(days=400))
-"""How far a decision looks ahead for the next change, in turn: a day and its lead, a week, every yearly cron."""
+"""How far a decision looks ahead for the next change, in turn: a day and its lead, a week, every yearly cron.
+The last one only where something is rarer than weekly, and without a profile: a year of one takes a second."""
+
+LOOK_BACK = timedelta(days=1)
+"""How far a decision looks back, at most, for what ended when a fall began: a longer fall loses these words alone."""
 
 COMES_DOWN = "feedback asks for it no more"
 """Why what feedback raised comes down."""
@@ -105,7 +109,9 @@ def decide(plan: Plan, observation: Observation, history: History, now: datetime
         ceiling=observation.maximum,
     )
     ramp = _ramp(outlook.required, history, lead, now)
-    limit = _limit(outlook.required.at(peak.since), desired, observation) or _limited_raise(peak, adjustment, desired)
+    limit = _limit(outlook.required.at(peak.since), asked.replicas, desired, observation) or _limited_raise(
+        peak, adjustment, desired
+    )
     return Decision(
         desired=desired,
         asked=asked.replicas,
@@ -116,7 +122,7 @@ def decide(plan: Plan, observation: Observation, history: History, now: datetime
         limit=limit,
         because=_because(asked, adjustment, desired, observation, history),
         next_change=_next_change(outlook),
-        next_change_at=_next_change_at(plan, outlook, ramp, adjustment, now),
+        next_change_at=_next_change_at(plan, outlook, ramp, adjustment, now, history=history),
         suspended=plan.suspend,
         trail=(
             _demand_step(required),
@@ -137,14 +143,32 @@ def lead_in_effect(plan: Plan, history: History, now: datetime) -> timedelta:
 
     So a lead that shrinks while replicas are starting lowers nothing that was started.
     """
-    lead = plan.lead.effective
-    if plan.target_ref is not None and plan.target_ref.is_floor:
-        lead += HPA_PERIOD
+    lead, held = _planned_lead(plan), _held_lead(history)
+    return held.lead if held is not None and held.lead > lead and held.start <= now < held.end else lead
+
+
+def _planned_lead(plan: Plan) -> timedelta:
+    """The plan's own lead, in floor mode with the autoscaler's period on top."""
+    floor = plan.target_ref is not None and plan.target_ref.is_floor
+    return plan.lead.effective + (HPA_PERIOD if floor else timedelta(0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _HeldLead:
+    """The lead that a ramp was started with, which holds on [start, end) though the plan's be shorter."""
+
+    lead: timedelta
+    start: datetime
+    end: datetime
+
+
+def _held_lead(history: History) -> _HeldLead | None:
+    # To a lead after the ramp: rises that close behind it were started too.
     ramp = history.ramp
     if ramp is None:
-        return lead
-    held = ramp.start - ramp.start_by
-    return max(lead, held) if ramp.start_by <= now < ramp.start + held else lead
+        return None
+    lead = ramp.start - ramp.start_by
+    return _HeldLead(lead=lead, start=ramp.start_by, end=ramp.start + lead)
 
 
 def _adjustment(plan: Plan, observation: Observation, history: History, lead: timedelta, now: datetime) -> Adjustment:
@@ -171,9 +195,10 @@ def _look_ahead(
     plan: Plan, observation: Observation, history: History, lead: timedelta, now: datetime, *, extra: int
 ) -> _Outlook:
     """The shortest outlook that shows the next change of asked-for replicas, at most the longest."""
-    for length in OUTLOOKS:
+    rarer = plan.profile is None and (plan.cron_windows or plan.calendars or plan.overrides)
+    for length in OUTLOOKS if rarer else OUTLOOKS[:-1]:
         end = now + length
-        start = converged_start(now, plan.scale_down, plan.bounds.maximum)
+        start = max(converged_start(now, plan.scale_down, plan.bounds.maximum), now - LOOK_BACK)
         required = requirements(plan, start, end + lead)
         peak = peaks(required, lead, now, end)
         state = _state(observation, history, peak.at(now), extra, now)
@@ -206,13 +231,13 @@ def _ramp(required: StepFunction[Requirement], history: History, lead: timedelta
     return None
 
 
-def _limit(peak: Requirement, desired: int, observation: Observation) -> Limit | None:
-    """What a bound changed: the plan's own bounds at the peak, or an autoscaler's maximum."""
+def _limit(peak: Requirement, asked: int, desired: int, observation: Observation) -> Limit | None:
+    """What a bound changed: the plan's own bounds at the peak, an autoscaler's maximum, or either for what runs."""
     if peak.unbounded != peak.replicas:
         return Limit(wanted=peak.unbounded, given=desired)
     if observation.maximum is not None and peak.replicas > observation.maximum:
         return Limit(wanted=peak.replicas, given=desired)
-    return None
+    return Limit(wanted=asked, given=desired) if asked > desired else None
 
 
 def _limited_raise(peak: Peak, adjustment: Adjustment, desired: int) -> Limit | None:
@@ -241,7 +266,7 @@ def _next_change(outlook: _Outlook) -> NextChange | None:
 
 
 def _next_change_at(
-    plan: Plan, outlook: _Outlook, ramp: Ramp | None, adjustment: Adjustment, now: datetime
+    plan: Plan, outlook: _Outlook, ramp: Ramp | None, adjustment: Adjustment, now: datetime, *, history: History
 ) -> datetime:
     """The first instant after now at which any part of the decision differs."""
     instants = [outlook.end, *(change.time for change in outlook.changes[1:2])]
@@ -251,6 +276,9 @@ def _next_change_at(
         instants += [at_risk_from(plan, ramp), ramp.start]
     if adjustment.again_at is not None:
         instants.append(adjustment.again_at)
+    held = _held_lead(history)
+    if held is not None and held.lead > _planned_lead(plan):
+        instants += [held.start, held.end]
     return min(instant for instant in instants if instant > now)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from servingplan.planning.calendar import (
@@ -25,7 +26,7 @@ from servingplan.planning.calendar import (
     resolve_wall,
     window_instance,
 )
-from servingplan.planning.plan import Calendar, Level, Plan, Profile, Rate, Total
+from servingplan.planning.plan import Calendar, Level, Plan, Rate, Total
 from servingplan.planning.reasons import Reason
 from servingplan.planning.series import StepFunction, step_function
 from servingplan.planning.sizing import need
@@ -164,16 +165,18 @@ def _boundaries(plan: Plan, claims: Sequence[Claim], start: datetime, end: datet
         instants |= {claim.interval.start, claim.interval.end}
     if plan.profile is not None:
         for day in dates_between(local_date(start, plan.zone), local_date(end, plan.zone)):
-            instants |= _slot_starts(plan.profile, day, plan.zone)
+            instants |= _slot_starts(plan.profile.slot, day, plan.zone)
     return sorted(instant for instant in instants if start <= instant < end)
 
 
-def _slot_starts(profile: Profile, day: date, zone: ZoneInfo) -> set[datetime]:
-    """The instants at which a local date passes from one slot of the profile to the next."""
+@lru_cache(maxsize=1024)
+def _slot_starts(slot: timedelta, day: date, zone: ZoneInfo) -> frozenset[datetime]:
+    """The instants at which a local date passes from one slot of a profile to the next."""
     midnight = datetime.combine(day, time())
-    walls = [midnight + i * profile.slot for i in range(timedelta(days=1) // profile.slot)]
-    starts = {resolve_wall(wall, zone, edge) for wall in walls for edge in Edge}
-    return starts | set(offset_changes(day, zone))
+    walls = [midnight + i * slot for i in range(timedelta(days=1) // slot)]
+    return frozenset(
+        {resolve_wall(wall, zone, edge) for wall in walls for edge in Edge}.union(offset_changes(day, zone))
+    )
 
 
 def _required(plan: Plan, active: Sequence[Claim], instant: datetime) -> Requirement:

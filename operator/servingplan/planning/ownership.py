@@ -86,7 +86,7 @@ def judge(
     A second writer is a manager other than ours that wrote after our last change. The first takeover, when there
     was no change of ours yet, is none: then the field is simply taken.
     """
-    taken = _is_taken(current, owners, last_scale)
+    taken = _is_taken(current, owners, last_scale, contest)
     intruder = _second_writer(owners, last_scale, now, taken=taken)
     standing = _standing_contest(intruder, contest, current, now, taken=taken)
     if standing is None:
@@ -94,12 +94,17 @@ def judge(
     return _against(standing, desired, current, owners, now)
 
 
-def _is_taken(current: int, owners: Sequence[FieldOwner], last_scale: Scale | None) -> bool:
+def _is_taken(current: int, owners: Sequence[FieldOwner], last_scale: Scale | None, contest: Contest | None) -> bool:
     """True where the value is not what we set and the field is not ours any more: somebody took it.
 
-    A scale to zero leaves no owner at all; the value and the lost field are all that shows it.
+    A scale to zero leaves no owner at all; the value and the lost field are all that shows it. In a contest another's
+    value that we own too is known already; outside of one, a stop has kept us from writing the contest down.
     """
-    return last_scale is not None and current != last_scale.after and not any(owner.ours for owner in owners)
+    if last_scale is None or current == last_scale.after:
+        return False
+    if contest is None:
+        return not owners or not all(owner.ours for owner in owners)
+    return not any(owner.ours for owner in owners)
 
 
 def _second_writer(

@@ -60,6 +60,7 @@ class Reason(StrEnum):
     OWNED_BY_SCALED_OBJECT = "OwnedByScaledObject"
     NAME_TAKEN = "NameTaken"
     APPLY_REFUSED = "ApplyRefused"
+    READ_REFUSED = "ReadRefused"
     # Ready, Reconciling, Stalled
     AS_PLANNED = "AsPlanned"
     BELOW_REQUIRED = "BelowRequired"

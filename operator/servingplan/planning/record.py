@@ -12,9 +12,8 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from functools import reduce
 
-from servingplan.planning.counts import Counts, counted, spread
+from servingplan.planning.counts import NONE, Counts, counted, spread
 from servingplan.planning.reasons import Reason
 from servingplan.planning.signals import Heard, Lasting, NoSignals, Reading, Share, Signals, Within
 from servingplan.planning.units import format_duration
@@ -31,6 +30,10 @@ MINUTES_KEPT = 75
 
 LASTS = timedelta(seconds=25)
 """How long a gauge must stay up before it counts: longer than a burst of 20 s, and two scrapes of 15 s that jitter."""
+
+FALLING = 0.97
+"""A gauge that fell below this share of the reading before is being worked off: a burst may be over in 20 s, the queue
+that it leaves is not."""
 
 PAUSE = timedelta(minutes=5)
 """The longest time between two readings over which a pod's counts are still placed: Prometheus' own lookback.
@@ -124,32 +127,31 @@ class Record:
         known = 0 if self.since is None else max(0, end - math.ceil(self.since.timestamp() / TICK_S))
         two = self._window(end, min(known, TWO_MINUTES))
         ten = self._window(end, min(known, TEN_MINUTES))
-        kv = [reading.kv_usage for reading in fresh.values() if reading.kv_usage is not None]
         in_flight = {pod: reading.running + reading.waiting for pod, reading in fresh.items()}
-        lately = _sum(ten)
+        lasting = self._lasting()
         return Signals(
             at=at,
             arrivals_2m=_arrivals(two, 2, 1) if known >= TWO_MINUTES else None,
             arrivals_10m=_arrivals(ten, TEN_MINUTES // 4, TEN_MINUTES // 4) if known >= TEN_MINUTES else None,
-            reach=at - datetime.fromtimestamp(end * TICK_S, UTC) + timedelta(seconds=lately.span),
+            reach=_reach(ten, at, end),
             dispersion=self._dispersion(end),
             rejections=_rejections(two) if known >= TWO_MINUTES else None,
             preemption_share=_preemption_share(two) if known >= TWO_MINUTES else None,
             waiting=Lasting(
                 value=sum(reading.waiting for reading in fresh.values()),
-                least=min((gauges.waiting for gauges in self._lasting()), default=0.0),
+                least=min((gauges.waiting for gauges in lasting), default=0.0),
             ),
             waiting_most=max((gauges.waiting for gauges in self.gauges), default=0.0),
             in_flight=in_flight,
             in_flight_mean=Lasting(
                 value=sum(in_flight.values()) / len(in_flight),
-                least=min((gauges.in_flight / gauges.pods for gauges in self._lasting()), default=0.0),
+                least=min((gauges.in_flight / gauges.pods for gauges in lasting), default=0.0),
             ),
             ttft=_share([counts.ttft for counts in two]),
             tpot=_share([counts.tpot for counts in two]),
             queue=_share([counts.queue for counts in two]),
-            prompt_mean=lately.prompt_tokens / lately.prompts if lately.prompts >= 1 else None,
-            kv_usage=max(kv, default=None),
+            prompt_mean=_prompt_mean(ten),
+            kv_usage=max((r.kv_usage for r in fresh.values() if r.kv_usage is not None), default=None),
             first_heard={pod: self.first[pod] for pod in fresh},
             missing=missing,
         )
@@ -172,11 +174,11 @@ class Record:
         return min(missing.values(), key=lambda why: _TELLING.index(why.reason))
 
     def _window(self, end: int, length: int) -> list[Counts]:
-        return [self.ticks.get(tick, Counts()) for tick in range(end - length, end)]
+        return [self.ticks.get(tick, NONE) for tick in range(end - length, end)]
 
     def _lasting(self) -> Sequence[Gauges]:
-        """The gauges of the last half-minute; none where nobody was heard for that long."""
-        if not self.gauges:
+        """The gauges of the last half-minute; none where nobody was heard for that long, or it is being worked off."""
+        if len(self.gauges) < 2 or self.gauges[-1].in_flight < FALLING * self.gauges[-2].in_flight:
             return ()
         start = self.gauges[-1].at - LASTS
         before = [i for i, gauges in enumerate(self.gauges) if gauges.at <= start]
@@ -271,7 +273,7 @@ def _ticks(
     kept = {tick: value for tick, value in ticks.items() if tick >= oldest}
     for start, end, value in counts:
         for tick, share in spread(start, end, TICK_S):
-            kept[tick] = kept.get(tick, Counts()).plus(value, share)
+            kept[tick] = kept.get(tick, NONE).plus(value, share)
     return kept
 
 
@@ -300,10 +302,6 @@ def _gauges(gauges: Sequence[Gauges], answered: Sequence[Reading]) -> Sequence[G
     return (*(old for old in gauges if at - timedelta(seconds=TWO_MINUTES * TICK_S) <= old.at < at), new)
 
 
-def _sum(ticks: Sequence[Counts]) -> Counts:
-    return reduce(Counts.plus, ticks, Counts())
-
-
 def _arrivals(ticks: Sequence[Counts], stretch: int, step: int) -> Lasting:
     """Arrivals in requests/s, never below zero in a tick, and those of the quietest `stretch` of ticks."""
     counts = [max(0.0, tick.arrivals) for tick in ticks]
@@ -311,19 +309,34 @@ def _arrivals(ticks: Sequence[Counts], stretch: int, step: int) -> Lasting:
     return Lasting(value=sum(counts) / (len(counts) * TICK_S), least=min(stretches) / (stretch * TICK_S))
 
 
-def _half_minutes(ticks: Sequence[Counts]) -> list[Counts]:
-    return [_sum(ticks[i : i + HALF_MINUTE]) for i in range(0, len(ticks), HALF_MINUTE)]
+def _reach(ticks: Sequence[Counts], at: datetime, end: int) -> timedelta:
+    """How much older than its window a count may be: the ticks end before `at`, and begin within a pause."""
+    unfinished = at - datetime.fromtimestamp(end * TICK_S, UTC)
+    return unfinished + timedelta(seconds=max((tick.span for tick in ticks), default=0.0))
+
+
+def _prompt_mean(ticks: Sequence[Counts]) -> float | None:
+    prompts = sum(tick.prompts for tick in ticks)
+    return sum(tick.prompt_tokens for tick in ticks) / prompts if prompts >= 1 else None
+
+
+def _half_minutes(values: Sequence[float]) -> list[float]:
+    return [sum(values[i : i + HALF_MINUTE]) for i in range(0, len(values), HALF_MINUTE)]
 
 
 def _rejections(ticks: Sequence[Counts]) -> Lasting:
-    halves = [part.rejections for part in _half_minutes(ticks)]
-    return Lasting(value=sum(halves) / (len(ticks) * TICK_S), least=min(halves) / (HALF_MINUTE * TICK_S))
+    parts = _half_minutes([tick.rejections for tick in ticks])
+    return Lasting(value=sum(parts) / (len(ticks) * TICK_S), least=min(parts) / (HALF_MINUTE * TICK_S))
 
 
 def _preemption_share(ticks: Sequence[Counts]) -> Lasting:
     """Preemptions over finished requests. Where nothing finished, as if one had."""
-    shares = [part.preemptions / max(1.0, part.finished) for part in (_sum(ticks), *_half_minutes(ticks))]
-    return Lasting(value=shares[0], least=min(shares[1:]))
+    preempted = _half_minutes([tick.preemptions for tick in ticks])
+    finished = _half_minutes([tick.finished for tick in ticks])
+    return Lasting(
+        value=sum(preempted) / max(1.0, sum(finished)),
+        least=min(some / max(1.0, of) for some, of in zip(preempted, finished, strict=True)),
+    )
 
 
 def _share(histograms: Sequence[Within]) -> Share | None:

@@ -92,7 +92,7 @@ class Signals:
     dispersion: variance over mean of one-minute arrivals in the last hour, at least 1.
     rejections: requests/s over two minutes. preemption_share: preemptions over finished, two minutes.
     waiting: requests now. in_flight: running + waiting by pod; in_flight_mean: per pod that answers. Their `least` is
-    that of the last half-minute, 0 until heard for that long. waiting_most: the most in two minutes.
+    that of the last half-minute, 0 until heard for that long and while it falls. waiting_most: the most in two minutes.
     ttft, tpot, queue: attainment over two minutes. prompt_mean: tokens, ten minutes.
     first_heard: since when each pod answers without a pause. missing: the pods that should answer and do not, and why.
     None: not known.

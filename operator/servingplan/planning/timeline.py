@@ -19,6 +19,9 @@ from servingplan.planning.series import StepFunction, step_function
 ENDS = "ends"
 """The last word of why a fall happens: what asked for more ends."""
 
+LONGEST_FALL = timedelta(days=366)
+"""A fall that takes longer never ends before the schedule repeats, and its beginning may lie before year 1."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peak:
@@ -113,8 +116,8 @@ def _asked(
 
 
 def converged_start(start: datetime, rules: ScaleDown, maximum: int) -> datetime:
-    """How far back a fold must begin so that at `start` it no longer depends on where it began."""
-    return start - rules.every * -(-maximum // rules.step)
+    """How far back a fold must begin so that at `start` it no longer depends on where it began; at most a year."""
+    return start - min(rules.every * -(-maximum // rules.step), LONGEST_FALL)
 
 
 def as_function(changes: Sequence[Asked], end: datetime) -> StepFunction[int]:

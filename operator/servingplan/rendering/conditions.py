@@ -66,10 +66,10 @@ class Rollout:
 class Situation:
     """What one reconcile found out. `plan`, `decision` and `observation` are None as far as it did not come.
 
+    observation: the target after this reconcile's writes; found: the replicas that it was set to before them.
     target_trouble: why the target is not ours to scale. apply_trouble: what the API server refused.
     autoscaler: the HPA or ScaledObject that scales the target already. peak: the most that is required in the
-    coming week. missed: a ramp that has begun before all its replicas were ready, while they are not.
-    previous: the conditions of the last status, by type.
+    coming week. begun: the ramp of the last status. previous: the conditions of the last status, by type.
     """
 
     generation: int
@@ -78,6 +78,7 @@ class Situation:
     problems: Sequence[Problem] = ()
     decision: Decision | None = None
     observation: Observation | None = None
+    found: int | None = None
     target_name: str = ""
     target_trouble: Trouble | None = None
     apply_trouble: Trouble | None = None
@@ -86,8 +87,21 @@ class Situation:
     rollout: Rollout = field(default_factory=Rollout)
     accelerators: Accelerators | None = None
     peak: int | None = None
-    missed: Ramp | None = None
+    begun: Ramp | None = None
     previous: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    @property
+    def missed(self) -> Ramp | None:
+        """The ramp that began before all its replicas were ready, while they are not and are still required.
+
+        What was ready for a ramp and is lost later is no ramp that was missed.
+        """
+        ramp = self.begun
+        if ramp is None or ramp.start > self.now or self.was("ReadyByNextRamp", Reason.RAMP_READY):
+            return None
+        if self.decision is None or self.observation is None:
+            return None
+        return ramp if self.observation.ready < min(ramp.needed, self.decision.required.replicas) else None
 
     def was(self, condition: str, *reasons: Reason) -> bool:
         """True where the last status gave one of these reasons for a condition."""
@@ -113,7 +127,7 @@ def plan_valid(s: Situation) -> Condition:
     if expired:
         text = ", ".join(f"{c.name} ended on {c.valid_until}" for c in expired)
         message = f"calendar {text}: later dates are treated as ordinary days. Extend it and its validUntil."
-        return Condition(type="PlanValid", status=Status.UNKNOWN, reason=Reason.CALENDAR_EXPIRED, message=message)
+        return _unknown("PlanValid", Reason.CALENDAR_EXPIRED, message)
     if s.plan.warnings:
         text = "; ".join(str(warning) for warning in s.plan.warnings[:5])
         return _true("PlanValid", Reason.WARNINGS, f"the plan acts, but: {text}")
@@ -138,10 +152,12 @@ def replicas_owned(s: Situation) -> Condition | None:
     if s.plan is None or s.target_trouble is not None:
         return None
     if s.autoscaler is not None:
-        message = (
-            f"{s.autoscaler} scales {s.target_name} too, so nothing is written. Point spec.targetRef at "
-            f"{s.autoscaler} to let the plan set its minimum, or delete it."
+        remedy = (
+            "Delete it: the replicas of an engine are the plan's"
+            if s.plan.engine is not None
+            else f"Point spec.targetRef of a new plan at {s.autoscaler} to let the plan set its minimum, or delete it"
         )
+        message = f"{s.autoscaler} scales {s.target_name} too, so nothing is written. {remedy}."
         return _false("ReplicasOwned", Reason.SCALED_BY_HPA, message)
     if s.contest is not None:
         message = (
@@ -173,23 +189,32 @@ def ready_by_next_ramp(s: Situation) -> Condition | None:
 
 
 def _ramp_in_progress(s: Situation, plan: Plan, observation: Observation, ramp: Ramp) -> Condition:
-    """A ramp whose replicas are not all verified: starting, asked for too late, or at risk."""
+    """A ramp whose replicas are not all verified: asked for too late, held up, at risk, or starting."""
     start = local_time(ramp.start, plan.zone)
     message = f"{_progress(observation, ramp.needed)} for the ramp at {start}{_hold_up(s)}"
-    asked_at = s.now if not s.was("ReadyByNextRamp", Reason.STARTING) else None
-    late = asked_at is not None and asked_at - ramp.start_by > LATE_AFTER
-    if late or s.was("ReadyByNextRamp", Reason.LEAD_TOO_SHORT):
+    if _came_late(s, ramp):
         message += f". It came closer than the lead: it should have started by {local_time(ramp.start_by, plan.zone)}"
         return _false("ReadyByNextRamp", Reason.LEAD_TOO_SHORT, message)
     if trouble := _first_trouble(observation):
         return _false("ReadyByNextRamp", trouble.reason, message)
     if s.now >= at_risk_from(plan, ramp):
         return _false("ReadyByNextRamp", Reason.RAMP_AT_RISK, message)
-    return Condition(type="ReadyByNextRamp", status=Status.UNKNOWN, reason=Reason.STARTING, message=message)
+    return _unknown("ReadyByNextRamp", Reason.STARTING, message)
 
 
 LATE_AFTER = timedelta(minutes=1)
 """A rise that is first seen so long after its start-by came closer than the lead; less is the operator's own delay."""
+
+
+def _came_late(s: Situation, ramp: Ramp) -> bool:
+    """Whether a ramp came closer than its lead: said when it is first seen, and as long as it is the same ramp.
+
+    Replicas that were there before it was seen were asked for in time, by the ramp before it or by a fall.
+    """
+    if s.begun is not None and s.begun.start == ramp.start and s.begun.needed >= ramp.needed:
+        return s.was("ReadyByNextRamp", Reason.LEAD_TOO_SHORT)
+    asked_before = s.found is not None and s.found >= ramp.needed
+    return not asked_before and s.now - ramp.start_by > LATE_AFTER
 
 
 def _progress(observation: Observation, needed: int) -> str:
@@ -201,16 +226,31 @@ def _progress(observation: Observation, needed: int) -> str:
     return f"{observation.ready} of {needed} ready" + (f"; {text}" if text else "")
 
 
+REMEDIES: Mapping[Reason, str] = {
+    Reason.UNSCHEDULABLE: "Add or free a node that it fits on",
+    Reason.IMAGE_PULL: "Correct the image, its pull secret, or the way to its registry",
+    Reason.ENGINE_CRASH: "Its log says why: kubectl logs POD --previous",
+    Reason.QUOTA_REFUSED: "Raise the namespace's quota, or free some of it",
+    Reason.VOLUME_NOT_SHAREABLE: "Give it a volume that every node can mount",
+}
+"""What to do about what holds a replica up; the runbook says more."""
+
+
 def _hold_up(s: Situation) -> str:
-    """What the cluster says about the replica that is furthest behind, with its name."""
+    """What the cluster says about the replica that is furthest behind, with its name, and what to do."""
     if s.observation is None:
         return ""
     if s.observation.trouble is not None:
-        return f". {s.observation.trouble.reason}: {s.observation.trouble.message}"
+        return f". {_with_remedy(s.observation.trouble)}"
     for replica in _by_progress(s.observation.replicas):
         if replica.trouble is not None:
-            return f". {replica.name}: {replica.trouble.reason}: {replica.trouble.message}"
+            return f". {replica.name}: {_with_remedy(replica.trouble)}".replace(" POD ", f" {replica.name} ")
     return ""
+
+
+def _with_remedy(trouble: Trouble) -> str:
+    words = f"{trouble.reason}: {trouble.message}".rstrip(".")
+    return f"{words}. {REMEDIES[trouble.reason]}" if trouble.reason in REMEDIES else words
 
 
 def _by_progress(replicas: Sequence[Replica]) -> list[Replica]:
@@ -236,16 +276,25 @@ def reserve_intact(s: Situation) -> Condition | None:
             f"{spare} of {required.reserve} in reserve: {_progress(s.observation, required.replicas)}{_hold_up(s)}"
         )
         return _false("ReserveIntact", Reason.RESERVE_MISSING, message)
-    nodes = Counter(r.node for r in s.observation.in_stage(Stage.READY) if r.node is not None)
-    if nodes:
-        node, held = min(nodes.items(), key=lambda item: (-item[1], item[0]))
-        if held > ready - required.need:
-            message = (
-                f"node {node} holds {held} of {ready} ready replicas; without it fewer than the need of "
-                f"{required.need} are left. Spread the replicas over more nodes."
-            )
-            return _false("ReserveIntact", Reason.NODE_CONCENTRATION, message)
+    if concentrated := _concentration(s, s.observation, required.need):
+        return _false("ReserveIntact", Reason.NODE_CONCENTRATION, concentrated)
     return _true("ReserveIntact", Reason.RESERVE_READY, f"{required.reserve} beyond the need of {required.need}")
+
+
+def _concentration(s: Situation, observation: Observation, need: int) -> str | None:
+    """What to say where one node holds more of the ready replicas than can be spared; None where none does."""
+    nodes = Counter(r.node for r in observation.in_stage(Stage.READY) if r.node is not None)
+    if sum(nodes.values()) != observation.ready:
+        # Pods and the target's own count were not seen at the same instant: what was said last stands until they were.
+        known = s.was("ReserveIntact", Reason.NODE_CONCENTRATION)
+        return s.previous["ReserveIntact"]["message"] if known else None
+    node, held = min(nodes.items(), key=lambda item: (-item[1], item[0]), default=("", 0))
+    if observation.ready - held >= need:
+        return None
+    return (
+        f"node {node} holds {held} of {observation.ready} ready replicas; without it fewer than the need of "
+        f"{need} are left. Spread the replicas over more nodes."
+    )
 
 
 def gpu_capacity_sufficient(s: Situation) -> Condition | None:
@@ -263,13 +312,12 @@ def gpu_capacity_sufficient(s: Situation) -> Condition | None:
         message = f"{there} allocatable, the coming week asks for {wanted}"
         return _true("GPUCapacitySufficient", Reason.GPUS_SUFFICIENT, message)
     parts = [f"the coming week asks for {wanted} GPUs, the ready nodes have {there}"] if wanted > there else []
-    parts += [f"{r.name}: {r.trouble.message}" for r in unschedulable if r.trouble is not None]
+    parts += [f"{r.name}: {r.trouble.message.rstrip('.')}" for r in unschedulable if r.trouble is not None]
     message = "; ".join(parts)
     if s.accelerators.elastic:
         message += "; an autoscaler may add nodes"
-        return Condition(
-            type="GPUCapacitySufficient", status=Status.UNKNOWN, reason=Reason.NODES_ELASTIC, message=message
-        )
+        return _unknown("GPUCapacitySufficient", Reason.NODES_ELASTIC, message)
+    message = f"{message.rstrip('.')}. Add nodes with free GPUs, or ask for fewer (bounds.maxReplicas)"
     return _false("GPUCapacitySufficient", Reason.GPUS_MISSING, message)
 
 
@@ -280,7 +328,7 @@ def drain_safe(s: Situation) -> Condition | None:
     found = drain(s.plan)
     if found.needed is None or found.given is None or found.longest is None:
         message = found.unknown or "not known"
-        return Condition(type="DrainSafe", status=Status.UNKNOWN, reason=Reason.DRAIN_UNKNOWN, message=message)
+        return _unknown("DrainSafe", Reason.DRAIN_UNKNOWN, message)
     message = (
         f"engine.drainTimeout is {format_duration(found.given)}; the longest answer ({found.longest.tokens} tokens by "
         f"{found.longest.stated_by}) takes {format_duration(found.needed)} at the objectives"
@@ -295,17 +343,19 @@ def scaling_limited(s: Situation) -> Condition | None:
     """True where a bound changed what was wanted."""
     if s.plan is None or s.decision is None:
         return None
-    limit = s.decision.limit
+    limit, bounds = s.decision.limit, s.plan.bounds
     if limit is None:
-        message = f"within {s.plan.bounds.minimum} to {s.plan.bounds.maximum}"
+        message = f"within {bounds.minimum} to {bounds.maximum}"
         return _false("ScalingLimited", Reason.WITHIN_BOUNDS, message)
-    if limit.wanted > limit.given:
-        message = f"{limit.wanted} replicas are asked for, {limit.given} is the most: raise bounds.maxReplicas"
-        if s.observation is not None and s.observation.maximum == limit.given:
-            message = f"{limit.wanted} replicas are asked for, {limit.given} is the maximum of {s.target_name}"
-        return _true("ScalingLimited", Reason.MAX_REPLICAS, message)
-    message = f"{limit.wanted} replicas are asked for, bounds.minReplicas keeps {limit.given}"
-    return _true("ScalingLimited", Reason.MIN_REPLICAS, message)
+    if limit.wanted < limit.given:
+        message = f"the schedule asks for {limit.wanted}, bounds.minReplicas keeps {bounds.minimum}"
+        return _true("ScalingLimited", Reason.MIN_REPLICAS, message)
+    ceiling = s.observation.maximum if s.observation is not None else None
+    if ceiling is not None and ceiling < bounds.maximum:
+        message = f"the schedule asks for {limit.wanted}, {ceiling} is the maximum of {s.target_name}: raise it there"
+    else:
+        message = f"the schedule asks for {limit.wanted}, {bounds.maximum} is the most: raise bounds.maxReplicas"
+    return _true("ScalingLimited", Reason.MAX_REPLICAS, message)
 
 
 def engine_up_to_date(s: Situation) -> Condition | None:
@@ -322,7 +372,11 @@ def engine_up_to_date(s: Situation) -> Condition | None:
 
 
 def ready(s: Situation) -> Condition:
-    """False only when the plan is invalid, its target or objects are not as they should be, or too few are ready."""
+    """False only when the plan is invalid, its target or objects are not as they should be, or too few are ready.
+
+    Between an edit and the reconcile that applies it, ``observedGeneration`` below ``metadata.generation`` says so,
+    as kstatus reads it: nothing is written for that alone.
+    """
     refusal = _not_acting(s)
     if refusal is not None:
         return refusal
@@ -384,3 +438,7 @@ def _true(type_: str, reason: Reason, message: str) -> Condition:
 
 def _false(type_: str, reason: Reason, message: str) -> Condition:
     return Condition(type=type_, status=Status.FALSE, reason=reason, message=message)
+
+
+def _unknown(type_: str, reason: Reason, message: str) -> Condition:
+    return Condition(type=type_, status=Status.UNKNOWN, reason=reason, message=message)

@@ -25,51 +25,51 @@ COUNTS = ("readyReplicas", "availableReplicas", "currentReplicas")
 TRAIL_LENGTH = 12
 """The most steps of a trail that the status keeps."""
 
+REMEMBERED = (
+    "desiredReplicas", "floorReplicas", "reserveReplicas", "lastScale", "ramp", "contested",
+    "leadTime", "capacity", "gpuHours", "decision",
+)  # fmt: skip
+"""What stays while nothing can be decided: what was decided last, and what the next decision must remember. What
+would speak of now or of the future does not: nobody counts replicas then, and what was announced will not happen."""
+
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """What the status shows beside the decision. hours: GPU-hours of a nominal month, planned and flat."""
+    """GPU-hours of a nominal month: as planned, and with the peak round the clock."""
 
     hours_planned: int
     hours_flat: int
-    demo_clock: str = ""
 
 
 def render_status(
-    situation: Situation, previous: Mapping[str, Any], *, last_scale: Scale | None, figures: Figures | None
+    situation: Situation,
+    previous: Mapping[str, Any],
+    *,
+    last_scale: Scale | None = None,
+    figures: Figures | None = None,
+    demo_clock: str = "",
 ) -> Json:
-    """The status to apply. A plan that does not resolve keeps what was last known beside its conditions."""
-    found = conditions(situation)
+    """The status to apply. Where nothing can be decided, what is `REMEMBERED` stays beside the conditions."""
     status: Json = {
         "observedGeneration": situation.generation,
-        "conditions": merged_conditions(found, previous.get("conditions", ()), situation),
+        "conditions": merged_conditions(conditions(situation), previous.get("conditions", ()), situation),
     }
+    if demo_clock:
+        status["demoClock"] = demo_clock
     plan, decision, observation = situation.plan, situation.decision, situation.observation
     if plan is None or decision is None or observation is None:
-        kept = {key: value for key, value in previous.items() if key not in status}
-        return {**kept, **status}
-    status |= _replicas(decision, observation)
-    status |= _schedule(plan, decision)
+        return status | {key: previous[key] for key in REMEMBERED if key in previous}
+    status |= _replicas(decision, observation) | _schedule(plan, decision, observation) | _figures(plan, figures)
     ramp = situation.missed or decision.ramp
     if ramp is not None and not plan.suspend:
         status["ramp"] = _ramp(ramp, observation)
-    status["leadTime"] = {"effective": format_duration(plan.lead.effective)}
-    status["capacity"] = {
-        "requestsPerSecond": float(plan.capacity.points[0].requests_per_second),
-        "source": "plan",
-    }
-    status["decision"] = _trail(decision, previous)
     if last_scale is not None:
         status["lastScale"] = scale_to_wire(last_scale)
     if situation.contest is not None:
         status["contested"] = contest_to_wire(situation.contest)
-    if figures is not None:
-        status["gpuHours"] = {"monthPlanned": figures.hours_planned, "monthFlat": figures.hours_flat}
-        if figures.demo_clock:
-            status["demoClock"] = figures.demo_clock
-    return status
+    return status | {"decision": _trail(decision, previous, situation.generation)}
 
 
 def _replicas(decision: Decision, observation: Observation) -> Json:
@@ -83,10 +83,16 @@ def _replicas(decision: Decision, observation: Observation) -> Json:
     }
 
 
-def _schedule(plan: Plan, decision: Decision) -> Json:
+def _schedule(plan: Plan, decision: Decision, observation: Observation) -> Json:
+    """What counts now and what comes next.
+
+    A fall that is decided but not carried out (suspended, contested, refused) would begin whenever it may: its next
+    step has no instant, and one that is shown would move with every look.
+    """
     source = decision.required.source
     part: Json = {"window": source.name or source.reason.value.lower()}
-    if decision.next_change is not None:
+    held = observation.current is not None and observation.current > decision.desired
+    if decision.next_change is not None and not held:
         change = decision.next_change
         local = local_weekday_time(change.time, plan.zone)
         part["nextChange"] = {
@@ -95,6 +101,17 @@ def _schedule(plan: Plan, decision: Decision) -> Json:
             "because": change.because,
             "summary": f"{change.replicas} at {local}",
         }
+    return part
+
+
+def _figures(plan: Plan, figures: Figures | None) -> Json:
+    """What follows from the plan alone."""
+    part: Json = {
+        "leadTime": {"effective": format_duration(plan.lead.effective)},
+        "capacity": {"requestsPerSecond": float(plan.capacity.points[0].requests_per_second), "source": "plan"},
+    }
+    if figures is not None:
+        part["gpuHours"] = {"monthPlanned": figures.hours_planned, "monthFlat": figures.hours_flat}
     return part
 
 
@@ -107,16 +124,16 @@ def _ramp(ramp: Ramp, observation: Observation) -> Json:
     }
 
 
-def _trail(decision: Decision, previous: Mapping[str, Any]) -> list[Json]:
-    """The trail of the last change: kept while the decision stays what it was."""
-    new = trail_to_wire(decision.trail)
-    old = list(previous.get("decision", ()))
-    same = previous.get("desiredReplicas") == decision.desired and previous.get("floorReplicas") == decision.asked
-    return old if same and old and _demand(old) == _demand(new) else new
+def _trail(decision: Decision, previous: Mapping[str, Any], generation: int) -> list[Json]:
+    """The trail of the last change: kept while the plan and the decision stay what they were."""
+    new, old = trail_to_wire(decision.trail), list(previous.get("decision", ()))
+    same = previous.get("observedGeneration") == generation and _substance(old) == _substance(new)
+    return old if same else new
 
 
-def _demand(trail: Sequence[Mapping[str, str]]) -> tuple[str, str]:
-    return (trail[0].get("value", ""), trail[0].get("message", ""))
+def _substance(trail: Sequence[Mapping[str, str]]) -> list[tuple[str, str, str]]:
+    """What tells one decision from another: how `asked` came about is true of the change alone, not of later looks."""
+    return [(step["name"], step["value"], "" if step["name"] == "asked" else step["reason"]) for step in trail]
 
 
 def trail_to_wire(trail: Sequence[Step]) -> list[Json]:
