@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from aiohttp import web
@@ -21,8 +20,8 @@ from servingplan.clients.sources import Source
 from servingplan.clients.vectors import WINDOW_CHARACTERS, read_vector
 from servingplan.planning.reasons import Reason
 from servingplan.planning.signals import NoSignals, Reading, Within
+from support.vectors import NOON, element, vector
 
-NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 LIMITS = Limits(ttft=1.5)
 
 # ---- edges ----
@@ -85,21 +84,12 @@ def test_the_edges_are_one_matcher() -> None:
 # ---- answers ----
 
 
-def vector(*elements: dict, **more: object) -> Answer:
-    document = {"status": "success", **more, "data": {"resultType": "vector", "result": list(elements)}}
-    return Answer(status=200, content_type="application/json", body=json.dumps(document).encode())
-
-
-def element(value: str = "1", **labels: str) -> dict:
-    return {"metric": labels, "value": [NOON.timestamp(), value]}
-
-
 def test_an_answer_of_many_windows_is_read_whole_and_in_order() -> None:
     count = 4 * WINDOW_CHARACTERS // 60
     answer = vector(*(element(str(i), namespace="llm", pod=f"chat-{i}") for i in range(count)))
     assert len(answer.body) > 3 * WINDOW_CHARACTERS
 
-    elements = read_vector(answer, what="source")
+    elements = list(read_vector(answer, what="source"))
 
     assert [int(found.value) for found in elements] == list(range(count))
     assert elements[-1].labels["pod"] == f"chat-{count - 1}"
@@ -142,7 +132,7 @@ def test_values_that_are_no_numbers_stay_visible() -> None:
 )
 def test_an_answer_that_is_no_vector_is_named(body: str, says: str) -> None:
     with pytest.raises(NoReading, match=says) as caught:
-        read_vector(Answer(status=200, content_type="application/json", body=body.encode()), what="source")
+        list(read_vector(Answer(status=200, content_type="application/json", body=body.encode()), what="source"))
     assert caught.value.reason is Reason.METRICS_INVALID
 
 

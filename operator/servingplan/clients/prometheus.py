@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Collection, Coroutine, Iterable
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator
 from concurrent.futures import Executor
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
@@ -18,6 +18,7 @@ import aiohttp
 
 from servingplan.clients.bounded import Bounds, ask
 from servingplan.clients.engine_series import (
+    HISTOGRAMS,
     NAMES,
     Latency,
     Limits,
@@ -25,7 +26,7 @@ from servingplan.clients.engine_series import (
     Signal,
 )
 from servingplan.clients.queries import Edges, buckets_of, edges_of, freshness, jobs_without_labels, value_of
-from servingplan.clients.rounds import CLOCKS_DIFFER, Assembly, Round, is_edge, pod_of
+from servingplan.clients.rounds import CLOCKS_DIFFER, Assembly, Histograms, Numbers, Round, edge_of
 from servingplan.clients.sources import Authorization, Source
 from servingplan.clients.vectors import Element, read_vector
 from servingplan.planning.reasons import Reason
@@ -101,34 +102,44 @@ class PrometheusClient:
 
     async def _read(self, limits: Collection[Limits]) -> Round:
         matchers = self._source.matchers
-        stamped = await self._query(freshness(matchers))
-        if not stamped:
-            raise self._nothing_there()
-        unlabelled = None
-        if not all(pod_of(element) for element in stamped):
-            unlabelled = await self._labels_missing()
-            if not any(pod_of(element) for element in stamped):
-                raise unlabelled
-        at_s = stamped[0].evaluated_s
-        buckets = await self._bucket_queries(limits, at_s)
-        answers = await _all_or_first_error(
-            self._query(query, at_s)
-            for query in (*(value_of(signal, matchers) for signal in Signal), *buckets.values())
-        )
         assembly = Assembly(source=self._what, newest=self._now() + CLOCKS_DIFFER)
+        stamps = await self._query(freshness(matchers), assembly.stamps)
+        if stamps is None:
+            raise self._nothing_there()
+        unlabelled = await self._labels_missing() if stamps.unlabelled else None
+        if unlabelled is not None and not stamps.by_pod:
+            raise unlabelled
+        at_s = stamps.evaluated_s
+        buckets = await self._bucket_queries(limits, at_s)
+        answers: list[Any] = await _all_or_first_error(
+            [
+                *(self._numbers(signal, assembly, at_s) for signal in Signal),
+                *(self._histograms(*query, assembly, at_s) for query in buckets.items()),
+            ]
+        )
         return await self._in_thread(
             lambda: assembly.round(
-                name=self._name,
-                stamped=stamped,
-                values=dict(zip(Signal, answers, strict=False)),
-                buckets=dict(zip(buckets, answers[len(Signal) :], strict=True)),
-                unlabelled=unlabelled.signals if unlabelled else None,
+                self._name,
+                stamps,
+                dict(zip(Signal, answers, strict=False)),
+                dict(zip(buckets, answers[len(Signal) :], strict=True)),
+                unlabelled.signals if unlabelled is not None else None,
             )
         )
 
+    async def _numbers(self, signal: Signal, assembly: Assembly, at_s: float) -> Numbers:
+        series = NAMES[signal][0]
+        query = value_of(signal, self._source.matchers)
+        return await self._query(query, lambda elements: assembly.numbers(elements, series), at_s)
+
+    async def _histograms(self, latency: Latency, query: str, assembly: Assembly, at_s: float) -> Histograms:
+        series = HISTOGRAMS[latency][0]
+        return await self._query(query, lambda elements: assembly.histograms(elements, series), at_s)
+
     # ---- one query ----
 
-    async def _query(self, query: str, at_s: float | None = None) -> list[Element]:
+    async def _query(self, query: str, take: Callable[[Iterator[Element]], T], at_s: float | None = None) -> T:
+        """Ask, and take from the answer what is needed of it: whole answers of thousands of pods are not kept."""
         form = {"query": query, "timeout": f"{self._source.timeout:g}s"}
         if at_s is not None:
             form["time"] = f"{at_s:.3f}"
@@ -142,7 +153,7 @@ class PrometheusClient:
                 headers=self._headers | self._authorization.headers(),
                 form=form,
             )
-            return await self._in_thread(lambda: read_vector(answer, what=self._what))
+            return await self._in_thread(lambda: take(read_vector(answer, what=self._what)))
         except NoReading as error:
             outcome = error.reason.value
             raise
@@ -184,11 +195,8 @@ class PrometheusClient:
         for latency in wanted:
             if latency not in self._edges:
                 queries = edges_of(latency, self._source.matchers)
-                answers = await _all_or_first_error(self._query(query, at_s) for query in queries.values())
-                self._edges[latency] = {
-                    name: Edges(series={e.labels["le"]: int(e.value) for e in answer if is_edge(e)})
-                    for name, answer in zip(queries, answers, strict=True)
-                }
+                answers = await _all_or_first_error(self._query(query, _edges, at_s) for query in queries.values())
+                self._edges[latency] = dict(zip(queries, answers, strict=True))
 
     # ---- what is missing ----
 
@@ -201,7 +209,7 @@ class PrometheusClient:
         )
 
     async def _labels_missing(self) -> NoReading:
-        jobs = await self._query(jobs_without_labels(self._source.matchers))
+        jobs = await self._query(jobs_without_labels(self._source.matchers), list)
         names = sorted({element.labels.get("job", "without a name") for element in jobs})[:3]
         return NoReading(
             Reason.LABELS_MISSING,
@@ -210,12 +218,16 @@ class PrometheusClient:
         )
 
 
+def _edges(elements: Iterable[Element]) -> Edges:
+    return Edges(series={one.labels["le"]: int(one.value) for one in elements if edge_of(one) is not None})
+
+
 def _stated(limits: Collection[Limits], latency: Latency) -> set[float]:
     found = (each.of(latency) for each in limits)
     return {limit for limit in found if limit is not None}
 
 
-async def _all_or_first_error(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+async def _all_or_first_error(work: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
     """All results; with the first error everything else is cancelled."""
     tasks = [asyncio.create_task(part) for part in work]
     try:

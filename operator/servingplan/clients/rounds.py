@@ -7,12 +7,11 @@ Pure; it runs in the parser's thread.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from servingplan.clients.engine_series import (
-    HISTOGRAMS,
     NAMES,
     Latency,
     Limits,
@@ -63,80 +62,111 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stamps:
+    """When each pod was last scraped, in Unix seconds, asked at `evaluated_s` of the server's clock.
+
+    unlabelled: how many series do not say which pod they are of.
+    """
+
+    evaluated_s: float
+    by_pod: Mapping[Pod, float]
+    unlabelled: int
+
+
+Numbers = dict[Pod, float]
+Histograms = dict[Pod, dict[float, float]]
+
+
 class Assembly:
-    """Puts the answers of a round together by pod. newest: no sample can be from later."""
+    """Puts the answers of one round together, each as soon as it comes.
 
-    source: str
-    newest: datetime
+    source: what messages begin with. newest: no sample can be from later.
+    """
 
-    def round(
-        self,
-        *,
-        name: str,
-        stamped: list[Element],
-        values: Mapping[Signal, list[Element]],
-        buckets: Mapping[Latency, list[Element]],
-        unlabelled: NoSignals | None,
-    ) -> Round:
-        """The samples by pod; a pod about which answers contradict each other is a fault."""
-        faults: dict[Pod, NoSignals] = {}
-        stamps = self._numbers(stamped, NAMES[Signal.RUNNING][0], faults)
-        numbers = {signal: self._numbers(found, NAMES[signal][0], faults) for signal, found in values.items()}
-        edges = {latency: self._edges(found, HISTOGRAMS[latency][0], faults) for latency, found in buckets.items()}
-        samples: dict[Pod, Sample] = {}
-        for pod, stamp_s in stamps.items():
-            if not self._is_instant(stamp_s):
-                faults[pod] = self._fault(f"the sample of pod {pod[1]} is of {stamp_s} s, which is not yet, or never")
-                continue
-            samples[pod] = Sample(
-                at=datetime.fromtimestamp(stamp_s, UTC),
-                values={signal: found[pod] for signal, found in numbers.items() if pod in found},
-                buckets={latency: found[pod] for latency, found in edges.items() if pod in found},
-            )
-        at = datetime.fromtimestamp(stamped[0].evaluated_s, UTC)
-        return Round(source=name, at=at, pods=samples, faults=faults, unlabelled=unlabelled)
+    def __init__(self, *, source: str, newest: datetime) -> None:
+        self._source = source
+        self._newest_s = newest.timestamp()
+        self._faults: dict[Pod, NoSignals] = {}
+        self._pods: dict[Pod, Pod] = {}
 
-    def _numbers(self, elements: list[Element], series: str, faults: dict[Pod, NoSignals]) -> dict[Pod, float]:
-        numbers: dict[Pod, float] = {}
+    def stamps(self, elements: Iterable[Element]) -> Stamps | None:
+        """The answer to `queries.freshness`; None where it is empty."""
+        evaluated_s, unlabelled = 0.0, 0
+        labelled: list[Element] = []
         for element in elements:
-            pod = pod_of(element)
+            evaluated_s = element.evaluated_s
+            if self._pod_of(element) is None:
+                unlabelled += 1
+            else:
+                labelled.append(element)
+        if not evaluated_s:
+            return None
+        by_pod = self.numbers(labelled, NAMES[Signal.RUNNING][0])
+        return Stamps(evaluated_s=evaluated_s, by_pod=by_pod, unlabelled=unlabelled)
+
+    def numbers(self, elements: Iterable[Element], series: str) -> Numbers:
+        """One number per pod. A pod that is there twice is a fault."""
+        numbers: Numbers = {}
+        for element in elements:
+            pod = self._pod_of(element)
             if pod is None:
                 continue
             if pod in numbers:
-                faults[pod] = self._fault(f"{series} is there twice for pod {pod[1]} of namespace {pod[0]}")
+                self._fault(pod, f"{series} is there twice for pod {pod[1]} of namespace {pod[0]}")
             numbers[pod] = element.value
         return numbers
 
-    def _edges(
-        self, elements: list[Element], series: str, faults: dict[Pod, NoSignals]
-    ) -> dict[Pod, dict[float, float]]:
-        edges: dict[Pod, dict[float, float]] = {}
+    def histograms(self, elements: Iterable[Element], series: str) -> Histograms:
+        """The counts up to each edge, per pod. An edge that is there twice is a fault."""
+        edges: Histograms = {}
         for element in elements:
-            pod = pod_of(element)
-            if pod is None or not is_edge(element):
+            pod, edge = self._pod_of(element), edge_of(element)
+            if pod is None or edge is None:
                 continue
-            of_pod, edge = edges.setdefault(pod, {}), float(element.labels["le"])
+            of_pod = edges.setdefault(pod, {})
             if edge in of_pod:
-                faults[pod] = self._fault(f"edge {edge:g} of {series} is there twice for pod {pod[1]}")
+                self._fault(pod, f"edge {edge:g} of {series} is there twice for pod {pod[1]}")
             of_pod[edge] = element.value
         return edges
 
-    def _is_instant(self, stamp_s: float) -> bool:
-        return 0 < stamp_s <= self.newest.timestamp()
+    def round(
+        self,
+        name: str,
+        stamps: Stamps,
+        values: Mapping[Signal, Numbers],
+        buckets: Mapping[Latency, Histograms],
+        unlabelled: NoSignals | None,
+    ) -> Round:
+        """The samples by pod; a pod about which answers contradict each other is a fault."""
+        samples: dict[Pod, Sample] = {}
+        for pod, stamp_s in stamps.by_pod.items():
+            if not 0 < stamp_s <= self._newest_s:  # false for NaN too
+                self._fault(pod, f"the sample of pod {pod[1]} is of {stamp_s} s, which is not yet, or never")
+                continue
+            samples[pod] = Sample(
+                at=datetime.fromtimestamp(stamp_s, UTC),
+                values={signal: found[pod] for signal, found in values.items() if pod in found},
+                buckets={latency: found[pod] for latency, found in buckets.items() if pod in found},
+            )
+        at = datetime.fromtimestamp(stamps.evaluated_s, UTC)
+        return Round(source=name, at=at, pods=samples, faults=self._faults, unlabelled=unlabelled)
 
-    def _fault(self, message: str) -> NoSignals:
-        return NoSignals(reason=Reason.METRICS_INVALID, message=f"{self.source}: {message}")
+    def _pod_of(self, element: Element) -> Pod | None:
+        """The pod that an element is of, one object for all answers; None where its labels do not say."""
+        namespace, name = element.labels.get("namespace"), element.labels.get("pod")
+        if not namespace or not name:
+            return None
+        pod = (namespace, name)
+        return self._pods.setdefault(pod, pod)
+
+    def _fault(self, pod: Pod, message: str) -> None:
+        self._faults[pod] = NoSignals(reason=Reason.METRICS_INVALID, message=f"{self._source}: {message}")
 
 
-def pod_of(element: Element) -> Pod | None:
-    """The pod that an element is of; None where its labels do not say."""
-    namespace, pod = element.labels.get("namespace"), element.labels.get("pod")
-    return (namespace, pod) if namespace and pod else None
-
-
-def is_edge(element: Element) -> bool:
-    """Whether an element is a bucket with a count."""
+def edge_of(element: Element) -> float | None:
+    """The edge of a bucket; None where it is none, or its count no number."""
     try:
-        return float(element.labels["le"]) > -math.inf and math.isfinite(element.value)
+        edge = float(element.labels["le"])
     except (KeyError, ValueError):
-        return False
+        return None
+    return edge if edge > -math.inf and math.isfinite(element.value) else None

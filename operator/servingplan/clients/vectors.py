@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,8 +42,11 @@ class Element:
     value: float
 
 
-def read_vector(answer: Answer, *, what: str) -> list[Element]:
-    """The elements of an answer. Raises `NoReading`: refused, incomplete, or no vector. `infos` say nothing of it."""
+def read_vector(answer: Answer, *, what: str) -> Iterator[Element]:
+    """The elements of an answer, one after the other, so that they need not all be held.
+
+    Raises `NoReading`, at the end at the latest: refused, incomplete, or no vector. `infos` say nothing of it.
+    """
     if answer.content_type != "application/json":
         raise _unlike_prometheus(answer, what)
     text = answer.body.decode("utf-8", "replace")
@@ -51,29 +54,24 @@ def read_vector(answer: Answer, *, what: str) -> list[Element]:
     if answer.status != 200 or found is None or found.end() > ENVELOPE_CHARACTERS:
         raise _failed(text[:ENVELOPE_CHARACTERS], answer, what)
     try:
-        elements, end = _elements(text, found.end())
-        envelope = json.loads(text[: found.end()] + text[end : end + ENVELOPE_CHARACTERS])
-        _check_envelope(envelope, what)
-        return [_element(element) for element in elements]
+        end = yield from _elements(text, found.end())
+        _check_envelope(json.loads(text[: found.end()] + text[end : end + ENVELOPE_CHARACTERS]), what)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise NoReading(
             Reason.METRICS_INVALID, f"{what} answered with a vector that cannot be read ({error}); was it cut off?"
         ) from error
 
 
-def _elements(text: str, start: int) -> tuple[list[Any], int]:
-    """All elements of the array that begins at `start`, and where its closing bracket is."""
-    elements: list[Any] = []
+def _elements(text: str, start: int) -> Generator[Element, None, int]:
+    """All elements of the array that begins at `start`; returns where its closing bracket is."""
     while True:
         at = _between(text, start)
         if text.startswith("]", at):
-            return elements, at
-        before = len(elements)
-        window = text[at : at + WINDOW_CHARACTERS]
+            return at
         used = 0
-        for element, used in _decoded(window):  # noqa: B007  how far it came is needed after it
-            elements.append(element)
-        if len(elements) == before:
+        for raw, used in _decoded(text[at : at + WINDOW_CHARACTERS]):  # noqa: B007  how far it came is needed after it
+            yield _element(raw)
+        if not used:
             raise ValueError(f"no element of a vector at character {at}: {text[at : at + 40]!r}")
         start = at + used
 
