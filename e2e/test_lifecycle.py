@@ -50,7 +50,7 @@ def names(kubectl: Kubectl, kind: str) -> set[str]:
 # ---- deletion ----
 
 
-def test_a_deleted_plan_takes_its_objects_along_or_leaves_them_as_it_says(kubectl, namespace, at_noon, gpu_nodes):
+def test_a_deleted_plan_takes_its_objects_along_or_leaves_them_as_it_says(gpu_nodes, kubectl, namespace, at_noon):
     gpu_nodes(3, gpus=5)
     retained = document("retained", namespace, engine={**ENGINE, "deletionPolicy": "Retain"})
     orphaned = document("orphaned", namespace)
@@ -83,7 +83,7 @@ def test_a_deleted_plan_takes_its_objects_along_or_leaves_them_as_it_says(kubect
 
 @pytest.mark.parametrize(("reserve", "replicas"), [(0, 4), (1, 5)], ids=["a spare GPU", "a reserve of 1"])
 def test_only_an_edit_of_the_engine_rolls_and_it_keeps_the_need_ready(  # noqa: PLR0917  pytest passes fixtures by name
-    local_cluster, kubectl, namespace, at_noon, gpu_nodes, reserve, replicas
+    gpu_nodes, local_cluster, kubectl, namespace, at_noon, reserve, replicas
 ):
     gpu_nodes(5)
     kubectl.apply(document(namespace=namespace, reserve={"replicas": reserve}))
@@ -127,7 +127,7 @@ def watch_roll(kubectl: Kubectl, old_template: Mapping[str, Any]) -> list[tuple[
     return seen
 
 
-def test_an_edit_of_a_calendar_acts_within_seconds(kubectl, namespace, at_noon, gpu_nodes):
+def test_an_edit_of_a_calendar_acts_within_seconds(gpu_nodes, kubectl, namespace, at_noon):
     gpu_nodes(5)
     holidays = config_map("holidays", {"dates": "2026-12-25\n"}, namespace)
     holidays["metadata"]["labels"] = {"servingplan.dev/config": "true"}
@@ -148,7 +148,7 @@ def test_an_edit_of_a_calendar_acts_within_seconds(kubectl, namespace, at_noon, 
 # ---- nodes ----
 
 
-def test_a_node_drain_takes_one_replica_at_a_time(local_cluster, kubectl, namespace, at_noon, gpu_nodes):
+def test_a_node_drain_takes_one_replica_at_a_time(gpu_nodes, local_cluster, kubectl, namespace, at_noon):
     first, *_ = gpu_nodes(1, gpus=2)
     kubectl.apply(document(namespace=namespace))
     at_noon()
@@ -179,7 +179,7 @@ def on_node(kubectl: Kubectl, node: str) -> list[Mapping[str, Any]]:
 
 
 def test_a_suspended_plan_writes_status_and_events_alone_and_shows_what_it_would_do(
-    local_cluster, kubectl, namespace, at_noon, gpu_nodes
+    gpu_nodes, local_cluster, kubectl, namespace, at_noon
 ):
     gpu_nodes(5)
     kubectl.apply(document("new", namespace, suspend=True), document("running", namespace))
@@ -218,7 +218,7 @@ def written(cluster, namespace: str) -> list[tuple[str, str]]:
     ]
 
 
-def test_what_a_person_changes_in_owned_objects_is_put_right(kubectl, namespace, at_noon, gpu_nodes):
+def test_what_a_person_changes_in_owned_objects_is_put_right(gpu_nodes, kubectl, namespace, at_noon):
     gpu_nodes(5)
     kubectl.apply(document(namespace=namespace))
     at_noon(f"--relist-seconds={RELIST_S}")
@@ -247,7 +247,7 @@ def test_what_a_person_changes_in_owned_objects_is_put_right(kubectl, namespace,
 # ---- kubectl ----
 
 
-def test_kubectl_waits_for_shows_describes_and_compares_a_plan(kubectl, namespace, at_noon, gpu_nodes):
+def test_kubectl_waits_for_shows_describes_and_compares_a_plan(gpu_nodes, kubectl, namespace, at_noon):
     gpu_nodes(5)
     applied = document(namespace=namespace)
     kubectl.apply(applied)

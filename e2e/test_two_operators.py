@@ -309,3 +309,56 @@ def test_whatever_happens_to_the_leader_the_other_goes_on(pairs, seed):
         f"{story.__name__}: {one.exception()}" for story, one in zip(STORIES, told, strict=True) if one.exception()
     ]
     assert not failed, "\n".join(failed)
+
+
+# ---- one operator, and an API server that goes away ----
+
+
+@pytest.fixture
+def behind_a_proxy(local_cluster, installation, kubectl, namespace, tmp_path) -> Iterator[Contender]:
+    """An operator that leads without a Lease, and looks at everything again only once an hour."""
+    with Proxy(installation.kubeconfig, tmp_path) as proxy:
+        operator = Operator(
+            Installation(kubeconfig=proxy.kubeconfig, home=installation.home),
+            tmp_path,
+            namespace=namespace,
+            options=("--no-leader-election", "--relist-seconds=3600"),
+            env={},
+        ).until_ready()
+        kubectl.apply(document(namespace=namespace))
+        until_seen(kubectl, 1)
+        yield Contender(operator=operator, proxy=proxy)
+        _end(operator)
+
+
+def until_seen(kubectl: Kubectl, generation: int) -> None:
+    eventually(
+        lambda: kubectl.json("get", "servingplan", "support-chat").get("status", {}),
+        lambda status: status.get("observedGeneration") == generation,
+        what=f"generation {generation} in status",
+        timeout_s=90,
+    )
+
+
+def edit(kubectl: Kubectl, step: int) -> None:
+    patch = f'{{"spec": {{"scaleDown": {{"step": {step}}}}}}}'
+    kubectl("patch", "servingplan", "support-chat", "--type=merge", f"--patch={patch}")
+
+
+def test_the_operator_gets_over_broken_watches_and_an_api_server_that_goes_away(behind_a_proxy, kubectl):
+    operator, proxy = behind_a_proxy.operator, behind_a_proxy.proxy
+    for generation, code in ((2, 410), (3, 500)):
+        assert proxy.break_watches(code) >= 5
+        edit(kubectl, generation)
+        until_seen(kubectl, generation)
+    proxy.cut()
+    edit(kubectl, 4)
+    for _ in range(8):
+        time.sleep(1)
+        assert operator.get("/healthz").strip() == "ok"
+    proxy.mend()
+    until_seen(kubectl, 4)
+    assert operator.get("/readyz").strip() == "ok"
+    assert operator.process.poll() is None
+    proxy.cut()
+    assert operator.stop() == 0

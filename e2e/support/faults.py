@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from servingplan.clients.kubeconfig import load_endpoint
 from servingplan.clients.kubernetes import KubernetesClient
 from servingplan.controller.act import Actor
 from servingplan.controller.apply import Applier
-from servingplan.controller.clock import Clock
+from servingplan.controller.clock import Clock, system_now
 from servingplan.controller.events import EventRecorder
 from servingplan.controller.leader import own_identity
 from servingplan.controller.metrics import OperatorMetrics
@@ -286,6 +287,39 @@ class CountingGate:
             await self._after_write()
         if ends:
             raise Interrupted
+
+
+class JumpingClock:
+    """Real time that jumps forward when told to: what came before a jump keeps the time that it had."""
+
+    def __init__(self) -> None:
+        self._jumps: list[tuple[datetime, timedelta]] = []
+
+    def jump(self, to: datetime) -> None:
+        """Show an instant (aware) from now on."""
+        now = system_now()
+        self._jumps.append((now, to - now))
+
+    def now(self) -> datetime:
+        """As `Clock`."""
+        return self.from_real(system_now())
+
+    def seconds_until(self, instant: datetime) -> float:
+        """As `Clock`."""
+        return max(0.0, (instant - self.now()).total_seconds())
+
+    def to_real(self, instant: datetime) -> datetime:
+        """As `Clock`; by the last jump."""
+        return instant - self._jumps[-1][1]
+
+    def from_real(self, instant: datetime) -> datetime:
+        """As `Clock`."""
+        ahead = [by for since, by in self._jumps if since <= instant]
+        return (instant + (ahead or [self._jumps[0][1]])[-1]).astimezone(UTC)
+
+    def describe(self) -> str:
+        """As `Clock`; the same after a jump."""
+        return "jumps"
 
 
 async def one_process(kubeconfig: Path, key: Key, clock: Clock, gate: MutationGate) -> None:

@@ -13,8 +13,8 @@ from servingplan.controller.observe import Observer, Seen
 from servingplan.controller.store import Key, Store, target_of
 from servingplan.planning.observation import Stage
 from servingplan.planning.reasons import Reason
-from servingplan.rendering.conditions import Accelerators
 from servingplan.rendering.metadata import INSTALLATION_LABEL, PLAN_LABEL
+from servingplan.rendering.situation import Accelerators
 from support.live import Server, StillClock, autoscaler, live_plan, node, pod, ready_pod, workload
 from support.specs import config_map, document, targeting
 

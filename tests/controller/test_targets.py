@@ -11,7 +11,7 @@ from servingplan.clients.references import ObjectRef
 from servingplan.controller.targets import TargetView, is_watched, kind_of
 from servingplan.planning.observation import Trouble
 from servingplan.planning.reasons import Reason
-from servingplan.rendering.conditions import Rollout
+from servingplan.rendering.situation import Rollout
 from support.live import Server, autoscaler, condition, owns_replicas, workload
 
 DEPLOYMENT = ObjectRef(api_version="apps/v1", kind="Deployment", name="vllm", namespace="llm")

@@ -21,7 +21,8 @@ from servingplan.planning.ownership import Contest
 from servingplan.planning.plan import Bounds, Calendar, Lead, Override, Rate, Reserve, Total, TreatAs
 from servingplan.planning.reasons import Reason
 from servingplan.planning.target import TargetRef
-from servingplan.rendering.conditions import Accelerators, Condition, Rollout, Situation, conditions
+from servingplan.rendering.conditions import conditions
+from servingplan.rendering.situation import Accelerators, Condition, Rollout, Situation
 from support.plans import a_plan, a_window, a_workload, an_engine
 from support.situations import (
     TARGET,

@@ -19,7 +19,7 @@ from servingplan.planning.observation import History, Ramp, Scale, Trouble
 from servingplan.planning.ownership import Contest
 from servingplan.planning.plan import Override, Total
 from servingplan.planning.reasons import Reason
-from servingplan.rendering.conditions import Accelerators, Rollout, Situation
+from servingplan.rendering.situation import Accelerators, Rollout, Situation
 from servingplan.rendering.status import (
     MESSAGE_LENGTH,
     Figures,

@@ -17,7 +17,8 @@ from servingplan.planning.decision import Decision, decide
 from servingplan.planning.observation import History, Observation, Replica, Scale, Stage, Trouble
 from servingplan.planning.plan import Plan
 from servingplan.planning.reasons import Reason
-from servingplan.rendering.conditions import Condition, Situation, conditions
+from servingplan.rendering.conditions import conditions
+from servingplan.rendering.situation import Condition, Situation
 from servingplan.rendering.status import history_from_wire, render_status, same_meaning
 from support.plans import a_plan
 

@@ -95,7 +95,7 @@ def command(
         talk("The demo was interrupted; everything that it had made is removed.")
         sys.exit(INTERRUPTED)
     if not on_time:
-        raise CheckFailed("the replicas were not ready before the ramp; the lines above say what held them up")
+        raise CheckFailed("the replicas were not ready before the ramp: see above what held them up")
 
 
 def _play(options: dict[str, Any], output: str, *, keep: bool, yes: bool) -> bool:

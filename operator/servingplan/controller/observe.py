@@ -21,8 +21,8 @@ from servingplan.controller.targets import HPA_KIND, TargetView, gpus_of, kind_o
 from servingplan.planning.observation import Observation, Replica, Stage, Trouble
 from servingplan.planning.plan import Plan
 from servingplan.planning.reasons import Reason
-from servingplan.rendering.conditions import Accelerators
 from servingplan.rendering.metadata import selector
+from servingplan.rendering.situation import Accelerators
 
 Object = Mapping[str, Any]
 

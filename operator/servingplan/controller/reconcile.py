@@ -27,9 +27,9 @@ from servingplan.planning.decision import Decision, decide
 from servingplan.planning.observation import History, Trouble
 from servingplan.planning.plan import Plan
 from servingplan.planning.reasons import Reason
-from servingplan.rendering.conditions import Rollout, Situation
 from servingplan.rendering.engine import engine_hash
 from servingplan.rendering.metadata import ENGINE_ANNOTATION
+from servingplan.rendering.situation import Rollout, Situation
 from servingplan.rendering.status import Figures, contest_from_wire, history_from_wire
 from servingplan.reporting.hours import counted_gpus
 

@@ -23,7 +23,7 @@ from servingplan.controller.store import API_VERSION, KIND, Key, Store
 from servingplan.errors import Conflict, NotFound
 from servingplan.planning.observation import Ramp, Scale
 from servingplan.planning.reasons import Reason
-from servingplan.rendering.conditions import Situation
+from servingplan.rendering.situation import Situation
 from servingplan.rendering.status import Figures, render_status, same_meaning, trail_to_wire
 
 Object = Mapping[str, Any]

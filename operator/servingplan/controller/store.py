@@ -51,6 +51,8 @@ class Autoscaler:
     owner: str | None
 
 
+KEPT_METADATA = ("namespace", "name", "uid", "generation", "creationTimestamp", "deletionTimestamp")
+
 ELASTIC_MARKS = ("karpenter.sh/nodepool", "cluster-autoscaler.kubernetes.io/", "eks.amazonaws.com/nodegroup")
 """Labels and annotations that an autoscaler leaves on the nodes that it adds."""
 
@@ -80,7 +82,7 @@ class Store:
         """Remember a plan as it is now."""
         key = key_of(plan)
         self.drop_plan(key)
-        self.plans[key] = plan
+        self.plans[key] = _trimmed(plan)
         self._by_target.setdefault(_identity(target_of(plan)), set()).add(key)
         for name in referenced_config_maps(plan):
             self._by_config_map.setdefault((key.namespace, name), set()).add(key)
@@ -197,6 +199,15 @@ class Store:
 def key_of(plan: Object) -> Key:
     """The key of a ServingPlan."""
     return Key(plan["metadata"]["namespace"], plan["metadata"]["name"])
+
+
+def _trimmed(plan: Object) -> Object:
+    """What the store looks at: who the plan is, and what it refers to. Thousands of plans are kept."""
+    metadata, spec = plan["metadata"], plan.get("spec", {})
+    return {
+        "metadata": {name: metadata[name] for name in KEPT_METADATA if name in metadata},
+        "spec": {name: spec[name] for name in ("targetRef", "schedule") if name in spec},
+    }
 
 
 def target_of(plan: Object) -> ObjectRef:

@@ -17,7 +17,7 @@ from servingplan.controller.field_owners import REPLICAS, Entry, entries
 from servingplan.errors import NotFound
 from servingplan.planning.observation import Trouble
 from servingplan.planning.reasons import Reason
-from servingplan.rendering.conditions import Rollout
+from servingplan.rendering.situation import Rollout
 
 Object = Mapping[str, Any]
 

@@ -115,6 +115,8 @@ def _check_free(link: Link, namespace: str) -> None:
             "choose another name with --namespace"
         )
     for found in link.items("apps/v1", "Deployment", labels=OPERATOR_LABEL):
+        if found["spec"].get("replicas") == 0:
+            continue
         where = f"{found['metadata']['namespace']}/{found['metadata']['name']}"
         raise UsageError(
             f"an operator runs in this cluster already ({where}) and would act on the demo's plan by the real clock: "

@@ -29,9 +29,7 @@ class Reason(StrEnum):
     READY_BEFORE_RAMP = "ReadyBeforeRamp"
     AT_LEVEL = "AtLevel"
     FALLING = "Falling"
-    RAMP_HELD = "RampHeld"
     FEEDBACK_OFF = "FeedbackOff"
-    FEEDBACK_RAISES = "FeedbackRaises"
     SUSPENDED = "Suspended"
     # What feedback makes of a signal
     WITHIN_PLAN = "WithinPlan"
@@ -86,7 +84,6 @@ class Reason(StrEnum):
     GPUS_SUFFICIENT = "GPUsSufficient"
     GPUS_MISSING = "GPUsMissing"
     NODES_ELASTIC = "NodesElastic"
-    GPUS_UNKNOWN = "GPUsUnknown"
     # Who writes replicas
     SOLE_WRITER = "SoleWriter"
     SECOND_WRITER = "SecondWriter"

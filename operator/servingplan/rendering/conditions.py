@@ -8,105 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
-from enum import StrEnum
+from datetime import date, timedelta
 
-from servingplan.errors import Problem
-from servingplan.planning.decision import Decision, at_risk_from
+from servingplan.planning.decision import at_risk_from
 from servingplan.planning.observation import Observation, Ramp, Replica, Stage, Trouble
-from servingplan.planning.ownership import Contest
 from servingplan.planning.plan import Plan
 from servingplan.planning.reasons import Reason
 from servingplan.planning.units import format_duration
 from servingplan.rendering.drain import drain
+from servingplan.rendering.situation import Condition, Situation, Status
 from servingplan.rendering.times import local_time
-
-
-class Status(StrEnum):
-    """A condition's status, as Kubernetes spells it."""
-
-    TRUE = "True"
-    FALSE = "False"
-    UNKNOWN = "Unknown"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
-    """One condition, before it gets its transition time."""
-
-    type: str
-    status: Status
-    reason: Reason
-    message: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Accelerators:
-    """GPUs of the plan's kind on nodes that are ready and schedulable. elastic: an autoscaler adds nodes."""
-
-    allocatable: int
-    elastic: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rollout:
-    """Where the target's template stands. rolling: pods of an older template are still there.
-
-    held: the running template is kept although this version of the operator renders another one.
-    stalled: the words of the Deployment's own condition where it makes no progress, else None.
-    """
-
-    rolling: bool = False
-    held: bool = False
-    stalled: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
-    """What one reconcile found out. `plan`, `decision` and `observation` are None as far as it did not come.
-
-    observation: the target after this reconcile's writes; found: the replicas that it was set to before them.
-    target_trouble: why the target is not ours to scale. apply_trouble: what the API server refused.
-    autoscaler: the HPA or ScaledObject that scales the target already. peak: the most that is required in the
-    coming week. begun: the ramp of the last status. previous: the conditions of the last status, by type.
-    """
-
-    generation: int
-    now: datetime
-    plan: Plan | None
-    problems: Sequence[Problem] = ()
-    decision: Decision | None = None
-    observation: Observation | None = None
-    found: int | None = None
-    target_name: str = ""
-    target_trouble: Trouble | None = None
-    apply_trouble: Trouble | None = None
-    autoscaler: str | None = None
-    contest: Contest | None = None
-    rollout: Rollout = field(default_factory=Rollout)
-    accelerators: Accelerators | None = None
-    peak: int | None = None
-    begun: Ramp | None = None
-    previous: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-
-    @property
-    def missed(self) -> Ramp | None:
-        """The ramp that began before all its replicas were ready, while they are not and are still required.
-
-        What was ready for a ramp and is lost later is no ramp that was missed.
-        """
-        ramp = self.begun
-        if ramp is None or ramp.start > self.now or self.was("ReadyByNextRamp", Reason.RAMP_READY):
-            return None
-        if self.decision is None or self.observation is None:
-            return None
-        return ramp if self.observation.ready < min(ramp.needed, self.decision.required.replicas) else None
-
-    def was(self, condition: str, *reasons: Reason) -> bool:
-        """True where the last status gave one of these reasons for a condition."""
-        return self.previous.get(condition, {}).get("reason") in reasons
-
 
 Rule = Callable[[Situation], Condition | None]
 

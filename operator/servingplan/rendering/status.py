@@ -16,7 +16,8 @@ from servingplan.planning.observation import History, Observation, Ramp, Scale
 from servingplan.planning.ownership import Contest
 from servingplan.planning.plan import Plan
 from servingplan.planning.units import format_duration
-from servingplan.rendering.conditions import Condition, Situation, conditions
+from servingplan.rendering.conditions import conditions
+from servingplan.rendering.situation import Condition, Situation
 from servingplan.rendering.times import local_weekday_time, parse_wire_time, wire_time
 
 COUNTS = ("readyReplicas", "availableReplicas", "currentReplicas")
