@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from servingplan.planning.demand import Requirement, requirements
 from servingplan.planning.evidence import GROUPS, Verdict
 from servingplan.planning.feedback import NO_FEEDBACK, REACH_BACK, Adjustment, adjust
+from servingplan.planning.lead import EffectiveLead, effective_lead
 from servingplan.planning.observation import History, Observation, Ramp
 from servingplan.planning.plan import Plan
 from servingplan.planning.reasons import Reason
@@ -63,7 +64,8 @@ class Decision:
 
     desired: what to set. asked: what the schedule alone asks for, lead and scale-down rules applied (the floor).
     required: what must be ready now. adjustment: what feedback adds, and what the next decision must remember of it.
-    lead: the lead in effect. ramp: the rise in progress, if any. limit: set where a bound changed what was wanted.
+    lead: the lead in effect; learned: what rises taught of it.
+    ramp: the rise in progress, if any. limit: set where a bound changed what was wanted.
     because: the words for a change to `desired`. next_change_at: the instant before which the same observation gives
     the same decision.
     """
@@ -73,6 +75,7 @@ class Decision:
     required: Requirement
     adjustment: Adjustment
     lead: timedelta
+    learned: EffectiveLead
     ramp: Ramp | None
     limit: Limit | None
     because: str
@@ -97,6 +100,7 @@ def decide(plan: Plan, observation: Observation, history: History, now: datetime
 
     observation.current None means that the target does not exist yet: it is created at the peak.
     """
+    learned = effective_lead(plan.lead, history.rises, now)
     lead = lead_in_effect(plan, history, now)
     adjustment = _adjustment(plan, observation, history, lead, now)
     outlook = _look_ahead(plan, observation, history, lead, now, extra=adjustment.extra)
@@ -118,11 +122,14 @@ def decide(plan: Plan, observation: Observation, history: History, now: datetime
         required=required,
         adjustment=adjustment,
         lead=lead,
+        learned=learned,
         ramp=ramp,
         limit=limit,
         because=_because(asked, adjustment, desired, observation, history),
         next_change=_next_change(outlook),
-        next_change_at=_next_change_at(plan, outlook, ramp, adjustment, now, history=history),
+        next_change_at=_next_change_at(
+            plan, outlook, ramp, now, history=history, again_at=(adjustment.again_at, learned.again_at)
+        ),
         suspended=plan.suspend,
         trail=(
             _demand_step(required),
@@ -139,18 +146,18 @@ def decide(plan: Plan, observation: Observation, history: History, now: datetime
 
 
 def lead_in_effect(plan: Plan, history: History, now: datetime) -> timedelta:
-    """The plan's lead, or the longer one that the ramp in progress was started with.
+    """The plan's lead with what rises taught, or the longer one that the ramp in progress was started with.
 
     So a lead that shrinks while replicas are starting lowers nothing that was started.
     """
-    lead, held = _planned_lead(plan), _held_lead(history)
+    lead, held = _planned_lead(plan, history, now), _held_lead(history)
     return held.lead if held is not None and held.lead > lead and held.start <= now < held.end else lead
 
 
-def _planned_lead(plan: Plan) -> timedelta:
-    """The plan's own lead, in floor mode with the autoscaler's period on top."""
+def _planned_lead(plan: Plan, history: History, now: datetime) -> timedelta:
+    """The declared or learned lead, in floor mode with the autoscaler's period on top."""
     floor = plan.target_ref is not None and plan.target_ref.is_floor
-    return plan.lead.effective + (HPA_PERIOD if floor else timedelta(0))
+    return effective_lead(plan.lead, history.rises, now).lead + (HPA_PERIOD if floor else timedelta(0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,7 +273,13 @@ def _next_change(outlook: _Outlook) -> NextChange | None:
 
 
 def _next_change_at(
-    plan: Plan, outlook: _Outlook, ramp: Ramp | None, adjustment: Adjustment, now: datetime, *, history: History
+    plan: Plan,
+    outlook: _Outlook,
+    ramp: Ramp | None,
+    now: datetime,
+    *,
+    history: History,
+    again_at: Sequence[datetime | None],
 ) -> datetime:
     """The first instant after now at which any part of the decision differs."""
     instants = [outlook.end, *(change.time for change in outlook.changes[1:2])]
@@ -274,11 +287,13 @@ def _next_change_at(
     instants += [change for change in changes if change is not None]
     if ramp is not None:
         instants += [at_risk_from(plan, ramp), ramp.start]
-    if adjustment.again_at is not None:
-        instants.append(adjustment.again_at)
+    instants += [instant for instant in again_at if instant is not None]
     held = _held_lead(history)
-    if held is not None and held.lead > _planned_lead(plan):
+    if held is not None and held.lead > _planned_lead(plan, history, now):
         instants += [held.start, held.end]
+    if history.last_scale is not None:
+        # In the future only where the clock went back: from then on it is known when the next step is due.
+        instants.append(history.last_scale.time)
     return min(instant for instant in instants if instant > now)
 
 

@@ -30,6 +30,7 @@ class Reason(StrEnum):
     AT_LEVEL = "AtLevel"
     FALLING = "Falling"
     FEEDBACK_OFF = "FeedbackOff"
+    FEEDBACK_RAISES = "FeedbackRaises"
     SUSPENDED = "Suspended"
     # What feedback makes of a signal
     WITHIN_PLAN = "WithinPlan"
