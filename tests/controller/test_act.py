@@ -21,7 +21,7 @@ from servingplan.planning.plan import Plan
 from servingplan.planning.reasons import Reason
 from servingplan.planning.target import TargetRef
 from support.live import Server, StillClock, autoscaler, live_plan, owns_replicas, workload
-from support.plans import a_plan
+from support.plans import a_plan, an_engine
 from support.specs import document
 
 NOW = datetime(2026, 12, 1, 9, tzinfo=UTC)
@@ -267,3 +267,48 @@ async def test_a_conflict_goes_up_so_that_everything_is_looked_at_again() -> Non
     server.refuse = Conflict("it changed in between")
     with pytest.raises(Conflict):
         await acted(server, last_scale=scaled(2))
+
+
+# ---- what was written is told, whatever comes after ----
+
+EDITED = a_plan(target=an_engine(max_model_len=4096))
+
+
+async def an_engine_with(replicas: int, *owners: dict[str, Any]) -> Server:
+    """An engine as it should be, but for its replicas and who owns them."""
+    server = Server()
+    await acted(server, plan=a_plan(), ref=ENGINE)
+    live = server.objects[ENGINE]
+    spec = {**live["spec"], "replicas": replicas}
+    server.objects[ENGINE] = {**live, "spec": spec, "metadata": {**live["metadata"], "managedFields": list(owners)}}
+    server.writes.clear()
+    return server
+
+
+CONFLICTS = {
+    "none": (0, False, True),
+    "one, as the Deployment's controller makes": (1, False, True),
+    "no end of them": (9, True, False),
+}
+
+
+@pytest.mark.parametrize(("conflicts", "unfinished", "applied"), CONFLICTS.values(), ids=CONFLICTS)
+async def test_a_conflict_after_the_replicas_loses_neither_the_change_nor_the_contest(
+    conflicts: int, unfinished: bool, applied: bool
+) -> None:
+    server = await an_engine_with(2, KUBECTL)
+    server.conflicts = conflicts
+    outcome = await acted(server, plan=EDITED, ref=ENGINE, last_scale=scaled(5))
+    assert outcome.scaled == Scale(time=NOW, before=2, after=5, because="window working-day")
+    assert outcome.contest is not None
+    assert outcome.contest.manager == "kubectl"
+    assert outcome.unfinished is unfinished
+    assert server.writes[0] == ("scale forced", "Deployment", 5)
+    assert (("apply forced", "Deployment", None) in server.writes) is applied
+
+
+async def test_a_conflict_before_anything_is_written_ends_the_reconcile() -> None:
+    server = await an_engine_with(5, OURS)
+    server.conflicts = 1
+    with pytest.raises(Conflict):
+        await acted(server, plan=EDITED, ref=ENGINE, last_scale=scaled(5))

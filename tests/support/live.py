@@ -8,7 +8,7 @@ from typing import Any
 
 from servingplan.clients.kubernetes import ObjectList
 from servingplan.clients.references import ObjectRef
-from servingplan.errors import NotFound
+from servingplan.errors import Conflict, NotFound
 
 Object = dict[str, Any]
 
@@ -203,7 +203,8 @@ class Server:
     """A small API server for one reconcile: serves objects by reference and notes every write, in order.
 
     A write that sets replicas or a minimum is seen by the next read, as owned by its manager alone; an applied object
-    is served as it was applied. Nothing else of a server is played: what a real one does is tested on a real one.
+    is served as it was applied. conflicts: so many forced applies meet another's write. Nothing else of a server is
+    played: what a real one does is tested on a real one.
     """
 
     field_manager = "servingplan"
@@ -214,6 +215,7 @@ class Server:
         self.scales: dict[ObjectRef, Object | Exception] = {}
         self.writes: list[tuple[str, str, Any]] = []
         self.refuse: Exception | None = None
+        self.conflicts = 0
         self.lists = 0
 
     async def get(self, ref: ObjectRef) -> Object:
@@ -236,6 +238,9 @@ class Server:
 
     async def apply(self, manifest: Mapping[str, Any], *, force: bool = False) -> Object:
         ref = ObjectRef.of(manifest)
+        if self.conflicts and force:
+            self.conflicts -= 1
+            raise Conflict(f"apply of {ref}: it changed in between")
         self._note("apply forced" if force else "apply", ref, manifest.get("spec", {}).get("replicas"))
         owners = [owns_replicas(self.field_manager, time=CREATED)] if "replicas" in manifest.get("spec", {}) else []
         before = self.objects.get(ref, {"metadata": {"managedFields": owners}, "spec": {}})

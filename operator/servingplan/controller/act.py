@@ -15,7 +15,7 @@ from servingplan.controller.apply import Applier
 from servingplan.controller.clock import Clock
 from servingplan.controller.field_owners import field_owners
 from servingplan.controller.targets import TargetView, kind_of
-from servingplan.errors import Refused
+from servingplan.errors import Conflict, Refused
 from servingplan.planning.decision import Decision
 from servingplan.planning.observation import Observation, Scale, Trouble
 from servingplan.planning.ownership import Contest, FieldOwner, Verdict, judge
@@ -31,7 +31,8 @@ class Outcome:
     """What the cluster holds after the writes.
 
     scaled: the change of replicas that was made, None where none was. again_at: when the verdict on who may write
-    can change by the clock alone. refused: what the API server did not let through.
+    can change by the clock alone. refused: what the API server did not let through. unfinished: replicas are written
+    and the other objects are not yet.
     """
 
     observation: Observation
@@ -41,6 +42,11 @@ class Outcome:
     held: bool = False
     again_at: datetime | None = None
     refused: Trouble | None = None
+    unfinished: bool = False
+
+
+OBJECT_TRIES = 3
+"""How often the objects beside the replicas are tried once these are written: what was done must be told."""
 
 
 class Actor:
@@ -82,7 +88,7 @@ class Actor:
         contest: Contest | None,
         now: datetime,
     ) -> Outcome:
-        """Carry out a decision. Raises Conflict and Unreachable: observe and decide again."""
+        """Carry out a decision. Raises Conflict, before anything is written, and Unreachable: look and decide again."""
         outcome = Outcome(observation=observation, last_scale=last_scale, contest=contest)
         owner = _owner(document)
         try:
@@ -92,12 +98,31 @@ class Actor:
             view = await self._applier.write_replicas(view, verdict)
             outcome = _after(outcome, verdict, view, decision, now)
             if plan.engine is not None:
-                applied = await self._applier.apply_objects(plan, owner, view)
-                outcome = replace(outcome, held=applied.held, refused=applied.trouble)
+                outcome = await self._apply_objects(plan, owner, view, outcome, written=verdict.write is not None)
         except Refused as refusal:
             trouble = Trouble(reason=Reason.APPLY_REFUSED, message=str(refusal))
             return replace(outcome, refused=trouble)
         return outcome
+
+    async def _apply_objects(
+        self, plan: Plan, owner: Owner, view: TargetView, outcome: Outcome, *, written: bool
+    ) -> Outcome:
+        """Apply an engine's objects. Raises Conflict only where nothing was written before.
+
+        A conflict is no more than the Deployment's own controller at work, which a change of replicas sets off. If it
+        ended the reconcile, nobody would be told of the change, or of the contest that it was made in.
+        """
+        for attempt in range(1, OBJECT_TRIES + 1):
+            try:
+                applied = await self._applier.apply_objects(plan, owner, view)
+            except Conflict:
+                if not written:
+                    raise
+                if attempt < OBJECT_TRIES:
+                    view = await self._applier.look_again(view)
+            else:
+                return replace(outcome, held=applied.held, refused=applied.trouble)
+        return replace(outcome, unfinished=True)
 
     def _judge(
         self,

@@ -53,9 +53,12 @@ class Applier:
         """Set the replicas that the verdict names, and look again; nothing where it names none."""
         if verdict.write is None:
             return view
-        kind = kind_of(view.ref)
-        await kind.write(self._client, view, verdict.write, force=verdict.force)
-        return await kind.read(self._client, view.ref)
+        await kind_of(view.ref).write(self._client, view, verdict.write, force=verdict.force)
+        return await self.look_again(view)
+
+    async def look_again(self, view: TargetView) -> TargetView:
+        """The target as it is now."""
+        return await kind_of(view.ref).read(self._client, view.ref)
 
     async def apply_objects(self, plan: Plan, owner: Owner, view: TargetView) -> Applied:
         """Bring Deployment, Service and disruption budget to what is rendered.

@@ -188,6 +188,8 @@ class Reconciler:
         delay = await self._p.reporter.report(report)
         if outcome.refused is not None:
             delay = _sooner(delay, REFUSED_RETRY_S)
+        if outcome.unfinished:
+            delay = _sooner(delay, CONFLICT_RETRY_S)
         moving = decision.ramp is not None or outcome.observation.ready != outcome.observation.current
         by_itself = plan.engine is not None or (is_watched(seen.view.ref) and not moving)
         return _sooner(delay, None if by_itself else TARGET_PODS_EVERY_S)
@@ -207,7 +209,8 @@ def _rollout(situation: Situation, plan: Plan, seen: Seen, outcome: Outcome) -> 
     A Deployment takes a moment to say that it rolls: it does from the edit of the engine on that was applied just now,
     and until it has seen what was applied. Otherwise whoever waits for the plan is told in between that all is done.
     """
-    rollout, live = replace(seen.view.rollout, held=outcome.held), seen.view.live
+    held = situation.was("EngineUpToDate", Reason.TEMPLATE_HELD) if outcome.unfinished else outcome.held
+    rollout, live = replace(seen.view.rollout, held=held), seen.view.live
     acted = not plan.suspend and seen.autoscaler is None and outcome.refused is None
     if plan.engine is None or live is None or not acted:
         return rollout
