@@ -97,7 +97,12 @@ class Reason(StrEnum):
     # Template
     UP_TO_DATE = "UpToDate"
     TEMPLATE_HELD = "TemplateHeld"
+    DEMAND_AS_PLANNED = "DemandAsPlanned"
+    DEMAND_ABOVE_PLAN = "DemandAbovePlan"
+    LEAD_CAPPED = "LeadCapped"
+    NOT_DRAINED = "NotDrained"
     # Why there are no signals
+    METRICS_HEARD = "MetricsHeard"
     SOURCE_UNKNOWN = "SourceUnknown"
     METRICS_AWAITED = "MetricsAwaited"
     METRICS_UNREACHABLE = "MetricsUnreachable"
