@@ -29,7 +29,7 @@ from servingplan.errors import Conflict
 from servingplan.planning.observation import Observation
 from servingplan.planning.signals import Lasting, Signals
 from servingplan.rendering.deployment import deployment
-from servingplan.rendering.metadata import PLAN_LABEL
+from servingplan.rendering.metadata import DELETION_COST_ANNOTATION, PLAN_LABEL
 from servingplan.rendering.service import service
 from support.plans import a_plan
 
@@ -91,13 +91,12 @@ class Fall:
         self.drainer = Drainer(client=self.client)
 
     async def begin(self):
-        """Three replicas, and a fourth that is newer: the one that a ReplicaSet would remove. One of the older three."""
-        self.kubectl.apply(deployment(self.plan, None, 3), service(self.plan, None))
-        older = min(pod["metadata"]["name"] for pod in await self.ready(3))
-        self.kubectl("scale", f"deployment/{self.plan.name}", "--replicas=4")
-        await self.ready(4)
+        """Four replicas, one of which a ReplicaSet would remove first by itself; the name of another one."""
+        self.kubectl.apply(deployment(self.plan, None, 4), service(self.plan, None))
+        idle, first, *_ = sorted(pod["metadata"]["name"] for pod in await self.ready(4))
+        self.kubectl("annotate", "pod", first, f"{DELETION_COST_ANNOTATION}=-1000")
         await self.until_served(4)
-        return older
+        return idle
 
     async def look(self, desired, idle):
         """One reconcile, a scrape after the last one: `idle` has nothing in flight, the others are busy."""
