@@ -271,9 +271,6 @@ CACHE_WRITABLE = Rule(
     at="cacheVolume",
 )
 
-RULES: Mapping[str, Rule] = {rule.cel: rule for rule in list(globals().values()) if isinstance(rule, Rule)}
-"""Every rule by its CEL text, which is how a schema refers to it."""
-
 
 # ---- feedback ---------------------------------------------------------------------------------------------
 
@@ -296,3 +293,7 @@ STALE_LIMIT = Rule(
     reason="StaleTooLong",
     holds=lambda text: parse_duration(text) <= LONGEST_STALE,
 )
+
+
+RULES: Mapping[str, Rule] = {rule.cel: rule for rule in list(globals().values()) if isinstance(rule, Rule)}
+"""Every rule by its CEL text, which is how a schema refers to it."""

@@ -66,13 +66,14 @@ class EngineScraper:
         self._now = now
         self._bounds = bounds
         self._slots = asyncio.Semaphore(PODS_AT_ONCE)
-        # A pod that is gone keeps no connection, and a new one may have its address: none is kept between scrapes.
-        connector = aiohttp.TCPConnector(limit=PODS_AT_ONCE, force_close=True)
-        self._session = aiohttp.ClientSession(connector=connector, headers={"User-Agent": user_agent})
+        self._headers = {"User-Agent": user_agent}
+        self._session: aiohttp.ClientSession | None = None
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._session.close()
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
 
     async def read(self, endpoint: Endpoint, limits: Limits) -> Reading | NoSignals:
         """What one pod says now. Never raises: what is wrong is a `NoSignals`."""
@@ -88,7 +89,7 @@ class EngineScraper:
 
     async def _read(self, endpoint: Endpoint, limits: Limits) -> Reading:
         what = f"pod {endpoint.pod} ({endpoint.url})"
-        answer = await ask(self._session, endpoint.url, what=what, bounds=self._bounds)
+        answer = await ask(self._connected(), endpoint.url, what=what, bounds=self._bounds)
         at = self._now()
         if answer.status >= 500 or answer.status == 429:
             raise NoReading(Reason.METRICS_UNREACHABLE, f"{what} answered {answer.status}: {answer.excerpt}")
@@ -99,3 +100,11 @@ class EngineScraper:
             self._parser,
             lambda: read_metrics(answer.body.decode("utf-8", "replace"), pod=endpoint.pod, at=at, limits=limits),
         )
+
+    def _connected(self) -> aiohttp.ClientSession:
+        """The session, made with the first scrape: a process that ends before it has none to close."""
+        if self._session is None:
+            # A pod that is gone keeps no connection, and a new one may have its address: none is kept between scrapes.
+            connector = aiohttp.TCPConnector(limit=PODS_AT_ONCE, force_close=True)
+            self._session = aiohttp.ClientSession(connector=connector, headers=self._headers)
+        return self._session

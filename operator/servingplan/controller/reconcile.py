@@ -286,8 +286,14 @@ def _change(plan: Plan, decision: Decision, document: Object) -> Change | None:
 def _telling(decision: Decision, heard: Heard | None) -> tuple[object, ...]:
     """What of a decision and its signals people or the cluster see; the numbers themselves move with every poll."""
     adjustment = decision.adjustment
-    silent = heard.reason if isinstance(heard, NoSignals) else None
-    return (decision.desired, adjustment.reason, adjustment.raised, adjustment.excess, silent)
+    return (decision.desired, adjustment.reason, adjustment.raised, adjustment.excess, _silent(heard))
+
+
+def _silent(heard: Heard | None) -> object:
+    """Whom the condition MetricsAvailable names, and why; the words beside it may move with every poll."""
+    if heard is None or isinstance(heard, NoSignals):
+        return None if heard is None else heard.reason
+    return {pod: trouble.reason for pod, trouble in heard.missing.items()}
 
 
 def _next_look(plan: Plan, decision: Decision, outcome: Outcome, now: datetime) -> datetime:
