@@ -6,18 +6,20 @@ that whoever installs the operator has defined; it states no address and no quer
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, WithJsonSchema
 
 from servingplan.api import rules
 from servingplan.api.objectives import ObjectiveSpec
-from servingplan.api.wire import MAX_RATE, Name, Replicas, Wire, ruled
+from servingplan.api.wire import MAX_RATE, PATH_PATTERN, PORT_PATTERN, Name, Replicas, Wire, ruled
 from servingplan.planning.units import DURATION_PATTERN
 
 AUTO_OR_NUMBER: dict[str, Any] = {"x-kubernetes-int-or-string": True} | ruled(rules.AUTO_OR_NUMBER)
 
-Waiting = Annotated[int | Literal["auto"], WithJsonSchema(AUTO_OR_NUMBER)]
+Waiting = Annotated[Any, WithJsonSchema(AUTO_OR_NUMBER)]
+"""The rule alone judges it: a union would give one problem for each of its members."""
+
 StaleAfter = Annotated[
     str,
     Field(max_length=32, pattern=DURATION_PATTERN, json_schema_extra=ruled(rules.POSITIVE_DURATION, rules.STALE_LIMIT)),
@@ -33,10 +35,10 @@ class PrometheusSpec(Wire):
 class ScrapeSpec(Wire):
     """The pods' own metrics, where there is no Prometheus."""
 
-    port: Annotated[str, Field(min_length=1, max_length=15, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")] = Field(
+    port: Annotated[str, Field(min_length=1, max_length=15, pattern=PORT_PATTERN)] = Field(
         default="http", description="Name or number of the pods' port."
     )
-    path: Annotated[str, Field(max_length=253, pattern=r"^/[-A-Za-z0-9._~/]*$")] = Field(
+    path: Annotated[str, Field(max_length=253, pattern=PATH_PATTERN)] = Field(
         default="/metrics", description="Path of the metrics."
     )
 

@@ -285,7 +285,7 @@ AUTO_OR_NUMBER = Rule(
     cel="type(self) == int ? self >= 0 && self <= 100000 : self == 'auto'",
     message="write auto, or a number of requests from 0 to 100000",
     reason="NotAutoOrNumber",
-    holds=lambda value: 0 <= value <= 100_000 if isinstance(value, int) else value == "auto",
+    holds=lambda value: value == "auto" or (type(value) is int and 0 <= value <= 100_000),
 )
 STALE_LIMIT = Rule(
     cel="duration(self) <= duration('5m')",
