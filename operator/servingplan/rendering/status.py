@@ -63,7 +63,7 @@ def render_status(
         status["demoClock"] = demo_clock
     plan, decision, observation = situation.plan, situation.decision, situation.observation
     if plan is None or decision is None or observation is None:
-        return status | {key: previous[key] for key in REMEMBERED if key in previous}
+        return status | _remembered(previous)
     status |= _replicas(decision, observation) | _schedule(plan, decision, observation) | _figures(plan, figures)
     ramp = situation.missed or decision.ramp
     if ramp is not None and not plan.suspend:
@@ -74,6 +74,14 @@ def render_status(
         status["contested"] = contest_to_wire(situation.contest)
     status |= {"leadTime": lead_to_wire(decision.learned, situation.rises)} | feedback_to_wire(decision)
     return status | {"decision": _trail(decision, previous, situation.generation)}
+
+
+def _remembered(previous: Mapping[str, Any]) -> Json:
+    """What stays while nothing can be decided. A rise that is disturbed tells nothing about the next one."""
+    kept = {key: previous[key] for key in REMEMBERED if key in previous}
+    if "leadTime" in kept:
+        kept["leadTime"] = {key: value for key, value in kept["leadTime"].items() if key != "running"}
+    return kept
 
 
 def _replicas(decision: Decision, observation: Observation) -> Json:
