@@ -111,8 +111,3 @@ def test_the_lead_changes_only_at_the_instants_that_it_names() -> None:
 )
 def test_the_stage_that_grew_is_named(samples, stage) -> None:
     assert effective_lead(a_lead(), Rises(samples=tuple(samples)), NOW).slowest == stage
-
-
-def test_of_an_interrupted_rise_nothing_stays() -> None:
-    rises = Rises(fingerprint="a", samples=took(9).samples, running=(running(5),))
-    assert rises.interrupted() == Rises(fingerprint="a", samples=took(9).samples)

@@ -45,8 +45,8 @@ def track(
     """What to remember of rises after a reconcile.
 
     remembered: ``lastScale`` of the status that was read; last_scale: the one to be noted; written: this reconcile made
-    that change. observation: as it is after the writes. Where a target cannot be observed nothing is tracked:
-    `Rises.interrupted` says so.
+    that change. observation: as it is after the writes. Where a target cannot be observed nothing is tracked,
+    and status forgets what was running.
     """
     return advance(
         rises,

@@ -82,10 +82,6 @@ class Rises:
     samples: tuple[RiseSample, ...] = ()
     running: tuple[RunningRise, ...] = ()
 
-    def interrupted(self) -> Rises:
-        """Without what was running: a rise that was disturbed tells nothing about the next one."""
-        return Rises(fingerprint=self.fingerprint, samples=self.samples)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectiveLead:
