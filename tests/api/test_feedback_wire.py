@@ -140,9 +140,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
 
 
 @pytest.mark.parametrize(("changes", "path", "says"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_work_is_one_problem_that_says_what_to_write(
-    changes: dict[str, Any], path: str, says: str
-) -> None:
+def test_what_cannot_work_is_one_problem_that_says_what_to_write(changes: dict[str, Any], path: str, says: str) -> None:
     stated = {key: value for key, value in {"scrape": {}, **changes}.items() if value is not None}
     (problem,) = form_problems(as_kept(document(feedback=stated)))
     assert problem.path == f"spec.feedback.{path}"

@@ -18,6 +18,7 @@ from servingplan.planning.lead import EffectiveLead, effective_lead
 from servingplan.planning.observation import History, Observation, Ramp
 from servingplan.planning.plan import Plan
 from servingplan.planning.reasons import Reason
+from servingplan.planning.rises import stuck_from
 from servingplan.planning.series import StepFunction
 from servingplan.planning.sizing import capacity_per_replica
 from servingplan.planning.stabilize import Limit, desired_replicas
@@ -128,7 +129,12 @@ def decide(plan: Plan, observation: Observation, history: History, now: datetime
         because=_because(asked, adjustment, desired, observation, history),
         next_change=_next_change(outlook),
         next_change_at=_next_change_at(
-            plan, outlook, ramp, now, history=history, again_at=(adjustment.again_at, learned.again_at)
+            plan,
+            outlook,
+            ramp,
+            now,
+            history=history,
+            again_at=(adjustment.again_at, learned.again_at, stuck_from(observation, learned.proven, now)),
         ),
         suspended=plan.suspend,
         trail=(

@@ -21,6 +21,7 @@ takes."""
 
 STARTING = (Stage.SCHEDULING, Stage.PULLING, Stage.ENGINE)
 NAMES_SHOWN = 3
+CLOCK_GRAIN = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +47,12 @@ def stuck(observation: Observation, lead: timedelta, now: datetime) -> Stuck | N
     late = [each for each in observation.replicas if each.stage in STARTING and now - each.since > lead]
     ordered = tuple(sorted(late, key=lambda each: (STARTING.index(each.stage), each.since, each.name)))
     return Stuck(replicas=ordered) if ordered else None
+
+
+def stuck_from(observation: Observation, lead: timedelta, now: datetime) -> datetime | None:
+    """When the next replica that is starting is stuck by the clock alone; None where none starts in time."""
+    instants = [each.since + lead + CLOCK_GRAIN for each in observation.replicas if each.stage in STARTING]
+    return min((instant for instant in instants if instant > now), default=None)
 
 
 def advance(
