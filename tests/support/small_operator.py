@@ -100,9 +100,7 @@ class SmallOperator:
             store=self.store,
             clock=self.clock,
             observer=observer,
-            actor=Actor(
-                applier=applier, drainer=Drainer(client=client), clock=self.clock, field_manager=FIELD_MANAGER
-            ),
+            actor=Actor(applier=applier, drainer=Drainer(client=client), clock=self.clock, field_manager=FIELD_MANAGER),
             poller=self.poller,
             reporter=self.reporter,
             wake_at=self._wake_at,

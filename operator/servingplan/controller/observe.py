@@ -85,7 +85,7 @@ class Observer:
         self._config_maps: dict[tuple[str, str], tuple[float, Mapping[str, str] | None]] = {}
 
     def forget(self, key: Key) -> None:
-        """Drop what is remembered of a plan that is gone."""
+        """Drop what is remembered of a plan's pods: it is gone, or they change now."""
         self._target_pods.pop(key, None)
 
     async def config(self, key: Key, names: frozenset[str]) -> dict[str, Mapping[str, str] | None]:
@@ -139,7 +139,8 @@ class Observer:
         if view.live is None or not view.selector:
             return NO_PODS
         listed_at, known = self._target_pods.get(key, (None, NO_PODS))
-        settled = plan.engine is None and view.ready == view.current
+        drains = any(replica.draining is not None for replica in known.replicas)
+        settled = plan.engine is None and view.ready == view.current and not drains
         if settled and listed_at is not None and time.monotonic() - listed_at < TARGET_PODS_EVERY_S:
             return known
         pods = await self._client.list("v1", "Pod", view.ref.namespace, label_selector=view.selector)

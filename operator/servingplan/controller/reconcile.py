@@ -177,6 +177,7 @@ class Reconciler:
             observation=outcome.observation,
             history=history,
             decision=decision,
+            draining=bool(outcome.draining) or _drains(outcome.observation),
         )
 
     def changes_by_signals(self, key: Key) -> bool:
@@ -189,8 +190,7 @@ class Reconciler:
         now = self._p.clock.now()
         heard = self._p.poller.heard(key, followed, known.serving, now)
         decision = decide(known.plan, replace(known.observation, heard=heard), known.history, now)
-        draining = any(replica.draining is not None for replica in known.observation.replicas)
-        return draining or _telling(decision, heard) != _telling(known.decision, known.observation.heard)
+        return known.draining or _telling(decision, heard) != _telling(known.decision, known.observation.heard)
 
     async def _report_trouble(self, key: Key, document: Object, situation: Situation) -> float | None:
         report = Report(key=key, document=document, situation=situation)
@@ -211,6 +211,8 @@ class Reconciler:
         decision = decide(plan, observation, history, now)
         outcome = Outcome(observation=observation, last_scale=last_scale, contest=contest)
         if not plan.suspend and seen.autoscaler is None:
+            if decision.desired != observation.current or _drains(observation):
+                self._p.observer.forget(key)  # pods may be patched now: the next look must see it
             outcome = await self._p.actor.act(
                 plan,
                 document,
@@ -266,13 +268,21 @@ class Reconciler:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
-    """What a plan's last decision was made from and what it was, to tell whether new signals would change it."""
+    """What a plan's last decision was made from and what it was, to tell whether new signals would change it.
+
+    draining: a replica is waited for, so that every reading counts.
+    """
 
     plan: Plan
     serving: tuple[EnginePod, ...]
     observation: Observation
     history: History
     decision: Decision
+    draining: bool
+
+
+def _drains(observation: Observation) -> bool:
+    return any(replica.draining is not None for replica in observation.replicas)
 
 
 def _change(plan: Plan, decision: Decision, document: Object) -> Change | None:
