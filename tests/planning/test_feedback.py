@@ -68,6 +68,7 @@ RAISES = {
     "30 % more arrives": (1, {"arrivals_2m": steady(EXCESS), "arrivals_10m": steady(19)}),
     "30 % more, seen over ten minutes alone": (1, {"arrivals_10m": steady(EXCESS)}),
     "twice as much arrives": (3, {"arrivals_2m": steady(36)}),
+    "ever more arrives, and enough from the beginning": (3, {"arrivals_2m": Lasting(value=40, least=24)}),
     "a million arrives": (3, {"arrivals_2m": steady(1e6)}),
     "more arrives, and many wait": (3, {"arrivals_2m": steady(EXCESS), "waiting": steady(1200)}),
     "in flight above the limit": (1, {"in_flight_mean": steady(41)}),
@@ -120,6 +121,7 @@ CALM = {
     "more, but as dispersed as ever": (Reason.WITHIN_PLAN, {"arrivals_2m": steady(EXCESS), "dispersion": 100.0}),
     "more, but the replicas that are due serve it": (Reason.ALREADY_DUE, {"arrivals_2m": steady(19.4)}),
     "a burst of arrivals": (Reason.TRANSIENT_BURST, {"arrivals_2m": BURST}),
+    "a level that began within the window": (Reason.TRANSIENT_BURST, {"arrivals_2m": Lasting(value=21, least=18.1)}),
     "a burst in flight": (Reason.TRANSIENT_BURST, {"in_flight_mean": Lasting(value=60, least=20)}),
     "a burst that breaks TPOT": (
         Reason.TRANSIENT_BURST,
@@ -276,6 +278,10 @@ def test_what_was_raised_stays_until_nothing_asked_for_it_for_the_stabilization(
         decision = decided(now=now, history=history, observation=an_observation(6))
         assert decision.desired == desired, minutes
     assert (decision.because, decision.adjustment.raised) == (COMES_DOWN, None)
+    drained = decided(
+        now=NOON + timedelta(minutes=11), history=History(last_scale=scale), observation=an_observation(6)
+    )
+    assert (drained.desired, drained.because) == (5, COMES_DOWN)
     held = decided(now=NOON + timedelta(minutes=1), history=history, observation=an_observation(6))
     assert held.next_change_at <= NOON + timedelta(minutes=10)
     assert held.adjustment.reason is Reason.EXTRA_HELD

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from servingplan.planning.demand import Requirement, requirements
 from servingplan.planning.evidence import GROUPS, Verdict
-from servingplan.planning.feedback import NO_FEEDBACK, REACH_BACK, Adjustment, adjust
+from servingplan.planning.feedback import ASKS, NO_FEEDBACK, REACH_BACK, Adjustment, adjust
 from servingplan.planning.lead import EffectiveLead, effective_lead
 from servingplan.planning.observation import History, Observation, Ramp
 from servingplan.planning.plan import Plan
@@ -36,7 +36,7 @@ The last one only where something is rarer than weekly, and without a profile: a
 LOOK_BACK = timedelta(days=1)
 """How far a decision looks back, at most, for what ended when a fall began: a longer fall loses these words alone."""
 
-COMES_DOWN = "feedback asks for it no more"
+COMES_DOWN = f"{ASKS} asks for it no more"
 """Why what feedback raised comes down."""
 
 
@@ -266,7 +266,8 @@ def _because(asked: Asked, adjustment: Adjustment, desired: int, observation: Ob
         return asked.because
     if desired > current:
         return adjustment.because if adjustment.extra and asked.replicas <= current else asked.because
-    follows = history.raised is not None or (last is not None and last.because == COMES_DOWN)
+    # A replica drains before it goes: by then the raise may be remembered by the words of the last change alone.
+    follows = history.raised is not None or (last is not None and last.because.startswith(ASKS))
     # Where the schedule itself falls, its own words say more.
     return COMES_DOWN if follows and not asked.because.endswith(ENDS) else asked.because
 

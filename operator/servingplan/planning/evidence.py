@@ -25,8 +25,15 @@ from servingplan.planning.units import format_duration, format_rate
 TWO_MINUTES = timedelta(minutes=2)
 TEN_MINUTES = timedelta(minutes=10)
 
+STRETCHES = {TWO_MINUTES: timedelta(seconds=20), TEN_MINUTES: timedelta(seconds=150)}
+"""How long the quietest part of a window is, whose rate is `Lasting.least`."""
+
 ONE_SIDED_95 = 1.64
 """Standard deviations below which a normal variable lies with 95 %: excess must be more than chance."""
+
+QUIETEST = 2.5
+"""Standard deviations by which chance alone puts the quietest of a window's parts below their mean: of six parts, 96 %
+of the time none lies lower."""
 
 SAMPLING_S = 120
 """Over how many seconds the spread of arrivals is judged, and in how many those that wait should be served."""
@@ -87,14 +94,18 @@ def arrivals(case: Case) -> Verdict:
     """
     s = case.signals
     windows = ((s.arrivals_2m, TWO_MINUTES), (s.arrivals_10m, TEN_MINUTES))
-    known = [(lasting, _planned_in(case, window)) for lasting, window in windows if lasting is not None]
+    known = [(lasting, _planned_in(case, window), window) for lasting, window in windows if lasting is not None]
     if not case.when.arrivals:
         return _unused("arrivals")
     if not known:
         return Verdict(signal="arrivals", reason=Reason.NOT_KNOWN, message="not heard for two minutes yet")
-    above = [lasting.value for lasting, planned in known if lasting.value > planned]
-    significant = [(lasting, planned) for lasting, planned in known if _lower(case, lasting.value) > planned]
-    acting = [lasting.value for lasting, planned in significant if lasting.least > planned]
+    above = [lasting.value for lasting, planned, _ in known if lasting.value > planned]
+    significant = [each for each in known if _lower(case, each[0].value) > each[1]]
+    acting = [
+        lasting.value
+        for lasting, planned, window in significant
+        if lasting.least > planned and _is_level(case, lasting, planned, window)
+    ]
     keeps = max((_sized(case, _upper(case, rate)) for rate in above), default=0)
     rate, planned = known[0][0].value, planned_rate(case.plan, case.required.at(case.now))
     message = f"{rate:.3g}/s arrive, {format_rate(planned)}/s planned"
@@ -121,6 +132,16 @@ def _planned_in(case: Case, window: timedelta) -> float:
     first = case.signals.at - window - case.signals.reach
     pieces = case.required.within(min(first, case.now), case.now)
     return float(max(planned_rate(case.plan, case.required.values[i]) for i in pieces))
+
+
+def _is_level(case: Case, lasting: Lasting, planned: float, window: timedelta) -> bool:
+    """Whether a rate sizes: its window lies wholly after the change, or is above the plan wherever one looks.
+
+    A mean of before and after would size too little, and the rest would follow as a second raise.
+    """
+    seconds = STRETCHES[window].total_seconds()
+    spread = math.sqrt(case.signals.dispersion * lasting.value / seconds)
+    return lasting.least >= lasting.value - QUIETEST * spread or lasting.least - ONE_SIDED_95 * spread > planned
 
 
 def _deviation(case: Case, rate: float) -> float:

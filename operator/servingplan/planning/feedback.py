@@ -24,6 +24,9 @@ from servingplan.planning.units import format_duration
 REACH_BACK = TEN_MINUTES + timedelta(minutes=15)
 """How far back the schedule is compared: ten minutes of arrivals, placed by readings that are minutes apart and old."""
 
+ASKS = "feedback"
+"""How the words for what feedback does begin."""
+
 STEP_SHARE = 10
 """A signal that sizes nothing adds a tenth of the replicas, at least one: small enough to be wrong cheaply."""
 
@@ -218,4 +221,4 @@ def _limited(case: Case, told: tuple[Verdict, ...], extra: int) -> str:
 def _because(verdicts: tuple[Verdict, ...]) -> str:
     """Which signals ask for more, for those who read why replicas changed."""
     asking = [verdict.signal for verdict in verdicts if verdict.wants or verdict.fires]
-    return f"feedback: {', '.join(asking)}" if asking else "feedback"
+    return f"{ASKS}: {', '.join(asking)}" if asking else ASKS
