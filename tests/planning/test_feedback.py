@@ -16,7 +16,7 @@ from servingplan.planning.decision import COMES_DOWN, Decision, decide
 from servingplan.planning.evidence import planned_prompt_mean
 from servingplan.planning.excess import change
 from servingplan.planning.feedback import NO_FEEDBACK
-from servingplan.planning.observation import History, Observation, Replica, Scale, Stage
+from servingplan.planning.observation import History, Milestones, Observation, Replica, Scale, Stage
 from servingplan.planning.plan import Feedback, Objective, Plan, Rate, Total
 from servingplan.planning.reasons import Reason
 from servingplan.planning.signals import Heard, Lasting, NoSignals, Share, Signals
@@ -251,6 +251,18 @@ def test_a_replica_that_just_came_is_given_two_minutes_to_tell():
 
     assert decided(observation=six, history=history, first_heard=pods, **PRESSURE).adjustment.extra == 1
     assert decided(observation=six, history=history, first_heard=settled, **PRESSURE).adjustment.extra == 2
+
+
+@pytest.mark.parametrize(("seconds", "extra"), [(0, 1), (119, 1), (120, 2)])
+def test_a_replica_that_is_ready_and_not_heard_yet_is_waited_for_too(seconds, extra):
+    ready = Milestones(ready=NOON - timedelta(seconds=seconds))
+    newest = Replica(name="p5", stage=Stage.READY, since=NOON - timedelta(minutes=3), milestones=ready)
+    history = remembering(a_raise(NOON - timedelta(minutes=3)))
+
+    assert (
+        decided(observation=an_observation(6, replicas=(newest,)), history=history, **PRESSURE).adjustment.extra
+        == extra
+    )
 
 
 def test_a_lost_node_raises_nothing():

@@ -335,7 +335,7 @@ def _prompts_longer(case: Case, signal: str) -> Verdict:
 
 def held_back(case: Case, observation: Observation, lead: timedelta) -> Verdict | None:
     """Why a signal that asks for a step does not get one now: the first of these reasons that holds."""
-    return _starting(case, observation, lead) or _settling(case) or imbalanced(case)
+    return _starting(case, observation, lead) or _settling(case, observation) or imbalanced(case)
 
 
 def _starting(case: Case, observation: Observation, lead: timedelta) -> Verdict | None:
@@ -354,12 +354,20 @@ def _starting(case: Case, observation: Observation, lead: timedelta) -> Verdict 
     return Verdict(signal="step", reason=Reason.STARTING, message=message)
 
 
-def _settling(case: Case) -> Verdict | None:
-    """What was measured before the last replica came proves nothing about the number there is now."""
+def _settling(case: Case, observation: Observation) -> Verdict | None:
+    """What was measured before the last replica came proves nothing about the number there is now.
+
+    A replica that has just become ready may not be heard at all yet, so the cluster's word counts too.
+    """
     young = [pod for pod, since in case.signals.first_heard.items() if case.signals.at - since < TWO_MINUTES]
+    young += [
+        replica.name
+        for replica in observation.in_stage(Stage.READY)
+        if replica.milestones.ready is not None and case.signals.at - replica.milestones.ready < TWO_MINUTES
+    ]
     if not young:
         return None
-    return Verdict(signal="step", reason=Reason.SETTLING, message=f"{young[0]} heard for less than two minutes")
+    return Verdict(signal="step", reason=Reason.SETTLING, message=f"{young[0]} serves for less than two minutes")
 
 
 def imbalanced(case: Case) -> Verdict | None:
