@@ -23,8 +23,8 @@ def problems_of(plan):
             id="a required field",
         ),
         pytest.param(
-            document(feedback={}),
-            "spec.feedback",
+            document(batch={}),
+            "spec.batch",
             "UnknownField",
             "remove it",
             id="a field of a later version",
@@ -193,7 +193,7 @@ def test_an_override_lies_in_this_century():
 def test_defaults_are_those_of_the_schema():
     kept = as_kept(document(reserve=None, scaleDown=None, bounds={"maxReplicas": 8}))["spec"]
     assert kept["reserve"] == {"replicas": 1}
-    assert kept["scaleDown"] == {"step": 1, "every": "2m"}
+    assert kept["scaleDown"] == {"step": 1, "every": "2m", "stabilization": "10m"}
     assert kept["bounds"] == {"minReplicas": 1, "maxReplicas": 8}
     assert kept["engine"]["parallelism"] == {"tensor": 1, "pipeline": 1, "data": 1, "expert": False}
 

@@ -1,19 +1,38 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
 
+from servingplan.clients.sources import parse_sources
 from servingplan.controller.metrics import OperatorMetrics, PlanNumbers
 from servingplan.controller.settings import read_settings
 from support.charts import CHART, ROOT, Rejected, of_kind, render, rules, run_helm
 
 CRD = "servingplan.dev_servingplans.yaml"
 DIGEST = f"sha256:{'a' * 64}"
+SECRETS = "/etc/servingplan/secrets"
+SOURCES = {
+    "default": {
+        "url": "https://prometheus.monitoring.svc:9090",
+        "caFile": f"{SECRETS}/prometheus/ca.crt",
+        "bearerTokenFile": f"{SECRETS}/prometheus/token",
+        "matchers": {"cluster": "berlin"},
+    },
+    "store": {
+        "url": "http://mimir.monitoring.svc/prometheus",
+        "basicAuth": {"usernameFile": f"{SECRETS}/mimir/user", "passwordFile": f"{SECRETS}/mimir/password"},
+        "tenant": {"name": "X-Scope-OrgID", "value": "llm"},
+        "timeout": "3s",
+    },
+}
 EVERYTHING = {
     "alerts.enabled": True,
+    "sources": SOURCES,
+    "sourceSecrets": ["prometheus"],
     "metrics.serviceMonitor.enabled": True,
     "priorityClassName": "system-cluster-critical",
     "imagePullSecrets": [{"name": "pull"}],
@@ -147,6 +166,7 @@ def test_the_writes_of_the_operator_are_these_and_no_more():
         ("servingplan.dev", "servingplans/status"): {"patch"},
         ("servingplan.dev", "servingplans/finalizers"): {"update"},
         ("apps", "deployments"): {"create", "patch"},
+        ("", "pods"): {"patch"},
         ("", "services"): {"create", "patch"},
         ("policy", "poddisruptionbudgets"): {"create", "patch"},
         ("apps", "deployments/scale"): {"patch"},
@@ -230,6 +250,40 @@ def test_the_operator_accepts_the_environment_that_the_chart_gives_it():
 
 def test_the_defaults_of_the_chart_are_those_of_the_operator():
     assert read_settings({}, environment(render())) == read_settings({}, {})
+
+
+def test_the_operator_reads_the_sources_that_the_chart_mounts():
+    objects = render({"sources": SOURCES, "sourceSecrets": ["prometheus", "mimir"]})
+    (config,) = of_kind(objects, "ConfigMap")
+    mounts = {mount["mountPath"]: mount for mount in container(objects)["volumeMounts"]}
+    file = Path(str(read_settings({}, environment(objects)).sources_file))
+    document = YAML(typ="safe", pure=True).load(config["data"][file.name])
+
+    assert set(parse_sources(document, where="sources.yaml")) == {"default", "store"}
+    assert mounts[str(file.parent)]["readOnly"] is True
+    volumes = {
+        volume["name"]: volume for volume in of_kind(objects, "Deployment")[0]["spec"]["template"]["spec"]["volumes"]
+    }
+    assert volumes[mounts[str(file.parent)]["name"]]["configMap"]["name"] == config["metadata"]["name"]
+    for name in ("prometheus", "mimir"):
+        mount = mounts[f"{SECRETS}/{name}"]
+        assert mount["readOnly"] is True
+        assert volumes[mount["name"]]["secret"]["secretName"] == name
+
+
+def test_without_sources_there_is_no_file_of_them():
+    objects = render()
+
+    assert not of_kind(objects, "ConfigMap")
+    assert read_settings({}, environment(objects)).sources_file is None
+
+
+def test_other_sources_are_other_pods():
+    def annotations(url):
+        (deployment,) = of_kind(render({"sources": {"default": {"url": url}}}), "Deployment")
+        return deployment["spec"]["template"]["metadata"]["annotations"]
+
+    assert annotations("http://a:9090") == annotations("http://a:9090") != annotations("http://b:9090")
 
 
 @pytest.mark.parametrize(
@@ -333,6 +387,10 @@ def test_a_condition_can_be_left_without_an_alert():
         {"installation": "Blue_1"},
         {"extraScaleTargets": [{"apiGroup": "ray.io", "resources": ["rayclusters"]}]},
         {"extraScaleTargets": [{"apiGroup": "*", "kind": "X", "resource": "*"}]},
+        {"sources": {"Main": {"url": "http://prometheus:9090"}}},
+        {"sources": {"main": {"url": "prometheus:9090"}}},
+        {"sources": {"main": {"url": "http://prometheus:9090", "token": "secret"}}},
+        {"sourceSecrets": [{"name": "prometheus"}]},
         {"log.level": "loud"},
         {"relist": "often"},
         {"alerts.runbooks": "docs"},

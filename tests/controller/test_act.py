@@ -12,6 +12,7 @@ import pytest
 from servingplan.clients.references import ObjectRef
 from servingplan.controller.act import Actor, Outcome
 from servingplan.controller.apply import Applier
+from servingplan.controller.drain import Drainer
 from servingplan.controller.targets import TargetView, kind_of, workload_view
 from servingplan.errors import Conflict, Refused
 from servingplan.planning.decision import decide
@@ -48,7 +49,8 @@ def a_contest(**changes: Any) -> Contest:
 
 def an_actor(server: Server) -> Actor:
     applier = Applier(client=server, installation="default")  # type: ignore[arg-type]
-    return Actor(applier=applier, clock=StillClock(), field_manager=server.field_manager)
+    drainer = Drainer(client=server)  # type: ignore[arg-type]
+    return Actor(applier=applier, drainer=drainer, clock=StillClock(), field_manager=server.field_manager)
 
 
 def targeting(ref: ObjectRef = DEPLOYMENT) -> Plan:

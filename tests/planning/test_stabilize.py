@@ -56,7 +56,7 @@ COUNT = st.integers(0, 50)
 CEILING = st.none() | st.integers(1, 50)
 
 
-@given(st.tuples(COUNT, COUNT), COUNT, st.tuples(COUNT, COUNT), CEILING)
+@given(st.tuples(COUNT, COUNT), COUNT, st.tuples(COUNT, COUNT).filter(any), CEILING)
 def test_feedback_never_lowers(
     schedule: tuple[int, int], more: int, limits: tuple[int, int], ceiling: int | None
 ) -> None:

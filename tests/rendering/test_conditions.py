@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from planning.loop import berlin
 from servingplan.errors import Problem
-from servingplan.planning.observation import History, Ramp, Stage, Trouble
+from servingplan.planning.lead import Rises, RiseSample, Stages
+from servingplan.planning.observation import History, Ramp, Replica, Stage, Trouble
 from servingplan.planning.ownership import Contest
 from servingplan.planning.plan import Bounds, Calendar, Lead, Override, Rate, Reserve, Total, TreatAs
 from servingplan.planning.reasons import Reason
@@ -77,9 +78,39 @@ def quiet(text: str, count: int, **bounds: int) -> Situation:
     return a_situation(text, plan=plan, observation=an_observation(pods(count)))
 
 
+SLOW = Replica(name="chat-slow", stage=Stage.ENGINE, since=berlin("2026-12-01T07:30"))
+SLOW_START = RiseSample(
+    decided=berlin("2026-11-30T07:48"),
+    stages=Stages(scheduling=MINUTE, pulling=2 * MINUTE, engine=40 * MINUTE),
+)
+LONG_RISES = Rises(fingerprint="f", samples=(SLOW_START,))
 GOOD = a_situation()
 
 NARRATIVES: Mapping[str, tuple[str, Situation, str, str]] = {
+    # ---- what live signals, learned leads and drains add ----
+    "a start that takes longer than any before": (
+        "ReadyByNextRamp",
+        starting(
+            "2026-12-01T07:52",
+            observation=an_observation((*pods(4), SLOW)),
+        ),
+        "False StartStuck",
+        "4 of 5 ready; 1 in stage engine for the ramp at Tue 1 Dec 08:00 CET. "
+        "chat-slow (engine) not verified, the first since 2026-12-01 06:30:00 UTC",
+    ),
+    "starts that take longer than may be planned for": (
+        "ReadyByNextRamp",
+        a_situation(history=History(rises=LONG_RISES)),
+        "False LeadCapped",
+        "rises take 43m, most of it in engine, which with its margin needs 51m36s; leadTime.max allows 30m. "
+        "Find out what became slower, or raise leadTime.max",
+    ),
+    "a named target whose replicas cannot drain": (
+        "DrainSafe",
+        a_situation(plan=a_plan(target=DEPLOYMENT), undrained="the pods have no label"),
+        "False NotDrained",
+        "the pods have no label",
+    ),
     # ---- PlanValid ----
     "a plan that resolves": ("PlanValid", GOOD, "True Resolved", "the plan resolves"),
     "a plan with a problem": (
@@ -409,6 +440,19 @@ def test_a_condition_says(type_: str, situation: Situation, said: str, message: 
     found = condition(situation, type_)
     assert found is not None
     assert (f"{found.status} {found.reason}", found.message) == (said, message)
+
+
+def test_a_start_becomes_stuck_at_an_instant_that_is_looked_at() -> None:
+    observation = an_observation((*pods(4), replace(SLOW, since=berlin("2026-12-01T07:42"))))
+    before = starting("2026-12-01T07:54", observation=observation)
+    assert before.decision is not None
+    coming = before.decision.next_change_at
+    assert coming - berlin("2026-12-01T07:54") == timedelta(microseconds=1)
+    after = replace(starting(observation=observation), now=coming)
+    for situation, reason in ((before, Reason.STARTING), (after, Reason.START_STUCK)):
+        found = condition(situation, "ReadyByNextRamp")
+        assert found is not None
+        assert found.reason is reason
 
 
 ABSENT: Mapping[str, tuple[str, Situation]] = {

@@ -32,6 +32,7 @@ from servingplan.rendering.deployment import deployment, pod_template
 from servingplan.rendering.metadata import Owner
 from servingplan.rendering.objects import template_hash
 from support.plans import a_capacity, a_full_engine, a_plan, a_window, an_engine
+from support.signals import a_feedback
 
 OWNER = Owner(uid="u-1", api_version="servingplan.dev/v1alpha1", kind="ServingPlan", name="support-chat")
 
@@ -240,6 +241,7 @@ OUTSIDE_THE_ENGINE = {
     "lead": st.builds(lambda d: Lead(declared=d, margin=Fraction(1, 5), maximum=3 * d), MINUTES),
     "scale_down": st.builds(lambda every, step: ScaleDown(step=step, every=every), MINUTES, st.integers(1, 5)),
     "bounds": st.builds(lambda low, more: Bounds(minimum=low, maximum=low + more), COUNTS, COUNTS),
+    "feedback": st.none() | st.builds(lambda extra: a_feedback(max_extra=extra), COUNTS),
     "warnings": st.just((Problem(path="spec", reason="Warning", message="text"),)),
 }
 

@@ -129,6 +129,13 @@ class ApiServer:
         self._expect(manifest["metadata"].get("resourceVersion"), self.objects[ref], ref)
         return self._keep(ref, {**deepcopy(self.objects[ref]), "status": deepcopy(dict(manifest["status"]))})
 
+    async def merge_patch(self, ref: ObjectRef, body: Mapping[str, Any]) -> Object:
+        """Merge-patch: null removes."""
+        self._write("merge_patch", str(ref))
+        if ref not in self.objects:
+            raise NotFound(f"patch of {ref}: it does not exist")
+        return self._keep(ref, _without_nulls(_merged(self.objects[ref], body)))
+
     # ---- inside ----
 
     def _answer(self, verb: str, what: str) -> None:
@@ -168,6 +175,14 @@ def _merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> Object:
         else:
             merged[key] = deepcopy(value)
     return merged
+
+
+def _without_nulls(value: Object) -> Object:
+    return {
+        key: _without_nulls(child) if isinstance(child, dict) else child
+        for key, child in value.items()
+        if child is not None
+    }
 
 
 def _own(live: Object, manager: str, subresource: str, *, holds: bool) -> None:

@@ -13,13 +13,15 @@ from servingplan.clients.kubernetes import KubernetesClient
 from servingplan.clients.references import ObjectRef
 from servingplan.controller.act import Actor
 from servingplan.controller.apply import Applier
+from servingplan.controller.drain import Drainer
 from servingplan.controller.events import EventRecorder
 from servingplan.controller.metrics import OperatorMetrics
 from servingplan.controller.observe import Observer
 from servingplan.controller.reconcile import Parts, Reconciler
 from servingplan.controller.report import Reporter
+from servingplan.controller.signals import SignalPoller
 from servingplan.controller.store import Key, Store
-from servingplan.rendering.metadata import DEFAULT_INSTALLATION
+from servingplan.rendering.metadata import DEFAULT_INSTALLATION, SERVING_LABEL
 from support.api_server import FIELD_MANAGER, ApiServer
 from support.specs import document, targeting
 
@@ -85,12 +87,21 @@ class SmallOperator:
             client=client, store=self.store, clock=self.clock, events=self.recorder, metrics=self.metrics
         )
         observer = Observer(client=client, store=self.store, clock=self.clock, installation=DEFAULT_INSTALLATION)
+        self.poller = SignalPoller(
+            sources={},
+            clock=self.clock,
+            observe=self.metrics.query_done,
+            on_polled=lambda key: None,
+            real_now=self.clock.now,
+            user_agent="servingplan/test",
+        )
         parts = Parts(
             client=client,
             store=self.store,
             clock=self.clock,
             observer=observer,
-            actor=Actor(applier=applier, clock=self.clock, field_manager=FIELD_MANAGER),
+            actor=Actor(applier=applier, drainer=Drainer(client=client), clock=self.clock, field_manager=FIELD_MANAGER),
+            poller=self.poller,
             reporter=self.reporter,
             wake_at=self._wake_at,
         )
@@ -113,7 +124,7 @@ class SmallOperator:
         self.server.put(document(**{**targeting(), **changes}))
 
     def run_target(self, replicas: int, ready: int | None = None, gpus: int = 1) -> None:
-        """A Deployment of somebody's, with so many replicas."""
+        """A Deployment of somebody's, with so many replicas, whose pods can leave their Service."""
         container = {"name": "vllm", "resources": {"limits": {"nvidia.com/gpu": str(gpus)}}}
         self.server.put({
             "apiVersion": "apps/v1",
@@ -122,7 +133,7 @@ class SmallOperator:
             "spec": {
                 "replicas": replicas,
                 "selector": {"matchLabels": {"app": "vllm"}},
-                "template": {"spec": {"containers": [container]}},
+                "template": {"metadata": {"labels": {SERVING_LABEL: "true"}}, "spec": {"containers": [container]}},
             },
         })  # fmt: skip
         self.server.make_ready(TARGET, ready)

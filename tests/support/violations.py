@@ -44,11 +44,20 @@ def _engine(**changes: Any) -> dict[str, Any]:
     return document(engine={**ENGINE, **changes})
 
 
+def _feedback(**changes: Any) -> dict[str, Any]:
+    return document(feedback={"scrape": {}, **changes})
+
+
 def _objectives(**objectives: Any) -> dict[str, Any]:
     return document(workload={"objectives": objectives})
 
 
+def _waiting(value: Any) -> dict[str, Any]:
+    return _feedback(raiseWhen={"waitingPerReplica": value})
+
+
 _HPA = targeting("HorizontalPodAutoscaler", "autoscaling/v2")
+_WAITING = "spec.feedback.raiseWhen.waitingPerReplica"
 _WINDOW = "spec.schedule.windows[0]"
 _OVERRIDE = "spec.schedule.overrides[0]"
 
@@ -165,6 +174,25 @@ _CASES: tuple[tuple[str, dict[str, Any], Rule, str], ...] = (
         _objectives(ttft={"p95": "0ms"}),
         rules.POSITIVE_DURATION,
         "spec.workload.objectives.ttft.p95",
+    ),
+    ("feedback from nowhere", document(feedback={}), rules.ONE_SIGNAL_SOURCE, "spec.feedback"),
+    ("feedback from two places", _feedback(prometheus={}), rules.ONE_SIGNAL_SOURCE, "spec.feedback"),
+    ("fewer than none waiting", _waiting(-1), rules.AUTO_OR_NUMBER, _WAITING),
+    ("more waiting than there can be", _waiting(100_001), rules.AUTO_OR_NUMBER, _WAITING),
+    ("a word other than auto", _waiting("automatic"), rules.AUTO_OR_NUMBER, _WAITING),
+    ("readings of six minutes", _feedback(staleAfter="6m"), rules.STALE_LIMIT, "spec.feedback.staleAfter"),
+    ("readings of no age", _feedback(staleAfter="0s"), rules.POSITIVE_DURATION, "spec.feedback.staleAfter"),
+    (
+        "a queue time of two percentiles",
+        _feedback(raiseWhen={"queueTime": {"p50": "1s", "p95": "2s"}}),
+        rules.ONE_PERCENTILE,
+        "spec.feedback.raiseWhen.queueTime",
+    ),
+    (
+        "what was raised stays for two hours",
+        document(scaleDown={"stabilization": "2h"}),
+        rules.EVERY_LIMIT,
+        "spec.scaleDown.stabilization",
     ),
     (
         "a cache that cannot be written",

@@ -29,6 +29,10 @@
 {{- end }}
 {{- end }}
 
+{{- define "servingplan.sourcesName" -}}
+{{- printf "%s-sources" (include "servingplan.fullname" . | trunc 55 | trimSuffix "-") }}
+{{- end }}
+
 {{- define "servingplan.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "servingplan.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}

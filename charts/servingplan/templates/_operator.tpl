@@ -20,6 +20,10 @@
   value: {{ .Values.relist | quote }}
 - name: SERVINGPLAN_WORKERS
   value: {{ .Values.workers | quote }}
+{{- if .Values.sources }}
+- name: SERVINGPLAN_SOURCES_FILE
+  value: /etc/servingplan/sources/sources.yaml
+{{- end }}
 {{- with .Values.extraEnv }}
 {{ toYaml . }}
 {{- end }}

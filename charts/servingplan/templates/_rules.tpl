@@ -16,10 +16,10 @@
 - apiGroups: [""]
   resources: [configmaps]
   verbs: [get, list, watch]
-# How far replicas have come.
+# How far replicas have come; those that leave lose the label that their Service selects, and are marked as first to go.
 - apiGroups: [""]
   resources: [pods]
-  verbs: [get, list, watch]
+  verbs: [get, list, watch, patch]
 - apiGroups: [apps]
   resources: [deployments, replicasets, statefulsets]
   verbs: [get, list, watch]

@@ -21,15 +21,17 @@ from pydantic import TypeAdapter
 from servingplan.api import calendars, profiles, target, windows
 from servingplan.api.config_maps import ConfigSource, referenced_config_maps
 from servingplan.api.engine import EngineSpec, TargetRefSpec
+from servingplan.api.feedback import FeedbackSpec, ScrapeSpec
+from servingplan.api.objectives import ObjectiveSpec
 from servingplan.api.plausibility import implausible
 from servingplan.api.schedule import CalendarSpec, OverrideSpec, ProfileSpec, WindowSpec
 from servingplan.api.schema import plan_schema, walk
 from servingplan.api.v1alpha1 import (
     CapacitySpec,
     LeadTimeSpec,
-    ObjectiveSpec,
     ObjectivesSpec,
     QuantilesSpec,
+    ScaleDownSpec,
     ServingPlanSpec,
     WorkloadSpec,
 )
@@ -141,8 +143,9 @@ def _plan(metadata: Mapping[str, Any], spec: ServingPlanSpec, config: ConfigSour
         calendars=tuple(calendar for calendar, _ in calendars_and_warnings),
         overrides=tuple(windows.override(wire, "spec.schedule.overrides") for wire in schedule.overrides),
         lead=_lead(spec.lead_time),
-        scale_down=values.ScaleDown(step=spec.scale_down.step, every=parse_duration(spec.scale_down.every)),
+        scale_down=_scale_down(spec.scale_down),
         bounds=values.Bounds(minimum=spec.bounds.min_replicas, maximum=spec.bounds.max_replicas),
+        feedback=None if spec.feedback is None else _feedback(spec.feedback),
         warnings=tuple(warning for _, warnings in calendars_and_warnings for warning in warnings),
     )
 
@@ -174,7 +177,36 @@ def _reserve(spec: ServingPlanSpec) -> values.Reserve:
 def _lead(wire: LeadTimeSpec) -> values.Lead:
     declared = parse_duration(wire.declared)
     maximum = LEAD_CAP * declared if wire.max is None else parse_duration(wire.max)
-    return values.Lead(declared=declared, margin=parse_percent(wire.margin), maximum=maximum)
+    return values.Lead(declared=declared, margin=parse_percent(wire.margin), maximum=maximum, learn=wire.learn)
+
+
+def _scale_down(wire: ScaleDownSpec) -> values.ScaleDown:
+    every, stabilization = parse_duration(wire.every), parse_duration(wire.stabilization)
+    return values.ScaleDown(step=wire.step, every=every, stabilization=stabilization)
+
+
+def _feedback(wire: FeedbackSpec) -> values.Feedback:
+    """Zero and false are off."""
+    when, source = wire.raise_when, wire.prometheus
+    scrape = wire.scrape or ScrapeSpec()
+    waiting = values.Auto.AUTO if when.waiting_per_replica == "auto" else exact(when.waiting_per_replica)
+    return values.Feedback(
+        source=values.ScrapeSource(port=scrape.port, path=scrape.path)
+        if source is None
+        else values.PrometheusSource(name=source.source),
+        raise_when=values.RaiseWhen(
+            arrivals=when.arrivals,
+            in_flight_per_replica=None if when.in_flight_per_replica is None else exact(when.in_flight_per_replica),
+            tpot_breach=when.tpot_breach,
+            ttft_breach=when.ttft_breach,
+            waiting_per_replica=waiting or None,
+            queue_time=_objective(when.queue_time),
+            preemption_share=exact(when.preemption_share) or None,
+            rejections=when.rejections,
+        ),
+        max_extra=wire.max_extra,
+        stale_after=parse_duration(wire.stale_after),
+    )
 
 
 def _workload(wire: WorkloadSpec | None) -> values.Workload:

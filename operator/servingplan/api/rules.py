@@ -20,6 +20,9 @@ from typing import Any
 from servingplan.planning.calendar import MAX_CRON_DURATION
 from servingplan.planning.units import parse_duration
 
+LONGEST_STALE = timedelta(minutes=5)
+"""A pod that is silent for longer is heard anew, so that older readings cannot count."""
+
 LONGEST_LEAD, LONGEST_STEP = timedelta(hours=24), timedelta(hours=1)
 """They bound how far the planning looks ahead and back, so that no plan can keep the operator busy for long."""
 
@@ -267,6 +270,30 @@ CACHE_WRITABLE = Rule(
     holds=lambda engine: "cacheVolume" not in engine or not engine["cacheVolume"]["persistentVolumeClaim"]["readOnly"],
     at="cacheVolume",
 )
+
+
+# ---- feedback ---------------------------------------------------------------------------------------------
+
+ONE_SIGNAL_SOURCE = Rule(
+    cel="has(self.prometheus) != has(self.scrape)",
+    message="state exactly one of prometheus (a source that the operator's installation defines) and scrape "
+    "(the pods' own metrics)",
+    reason="OneSignalSource",
+    holds=lambda feedback: _one_of(feedback, "prometheus", "scrape"),
+)
+AUTO_OR_NUMBER = Rule(
+    cel="type(self) == int ? self >= 0 && self <= 100000 : self == 'auto'",
+    message="write auto, or a number of requests from 0 to 100000",
+    reason="NotAutoOrNumber",
+    holds=lambda value: value == "auto" or (type(value) is int and 0 <= value <= 100_000),
+)
+STALE_LIMIT = Rule(
+    cel="duration(self) <= duration('5m')",
+    message="staleAfter must be at most 5m: a pod that is silent for longer is heard anew",
+    reason="StaleTooLong",
+    holds=lambda text: parse_duration(text) <= LONGEST_STALE,
+)
+
 
 RULES: Mapping[str, Rule] = {rule.cel: rule for rule in list(globals().values()) if isinstance(rule, Rule)}
 """Every rule by its CEL text, which is how a schema refers to it."""

@@ -14,6 +14,9 @@ from servingplan.api.wire import ATOMIC, Duration, Replicas, Wire, map_by
 MAX_TRAIL = 12
 """Steps of a decision that status keeps."""
 
+MAX_RISES = 19
+"""Rises that status keeps."""
+
 INSTANT: dict[str, Any] = {"format": "date-time"}
 
 Instant = Annotated[str, Field(max_length=32, json_schema_extra=INSTANT)]
@@ -49,10 +52,62 @@ class LastScaleStatus(Wire):
     because: Words = Field(description="Why.")
 
 
+class LearnedStatus(Wire):
+    """What rises taught."""
+
+    p95: Duration = Field(description="The 95th percentile of how long they took.")
+    rises: Annotated[int, Field(ge=0)] = Field(description="Of how many.")
+    slowest: Words | None = Field(default=None, description="The stage that grew.")
+
+
+class RiseStatus(Wire):
+    """A complete rise, by stages, from the decision to the last of its replicas verified."""
+
+    decided: Instant = Field(description="When it was decided.")
+    scheduling: Duration = Field(description="To a node.")
+    pulling: Duration = Field(description="To the containers' start.")
+    engine: Duration = Field(description="To verified.")
+
+
+class RunningStatus(Wire):
+    """A rise in progress."""
+
+    decided: Instant = Field(description="When it was decided.")
+    from_: Replicas = Field(alias="from", description="From how many.")
+    to: Replicas = Field(description="To how many.")
+
+
+class RaisedStatus(Wire):
+    """What feedback raised and still holds."""
+
+    extra: Replicas = Field(description="Replicas above what the schedule asks for.")
+    replicas: Replicas = Field(description="The total that it came to.")
+    since: Instant = Field(description="Since when.")
+    wanted_at: Instant = Field(description="When evidence last asked for it, rounded up.")
+
+
+class ExcessStatus(Wire):
+    """Arrivals above the plan."""
+
+    since: Instant = Field(description="Since when.")
+    seen_at: Instant = Field(description="When they were last seen, rounded up.")
+    requests_per_second: Annotated[float, Field(ge=0)] = Field(description="The most, in requests/s, rounded up.")
+    planned: Annotated[float, Field(ge=0)] = Field(description="What the plan expects, in requests/s.")
+    source: Words = Field(description="The part of the schedule that expects it.")
+
+
 class LeadTimeStatus(Wire):
     """The lead that counts."""
 
-    effective: Duration = Field(description="Declared lead with its margin.")
+    effective: Duration = Field(description="The lead in effect: declared or learned, with its margin, at most max.")
+    learned: LearnedStatus | None = Field(default=None, description="What rises taught.")
+    fingerprint: Words | None = Field(default=None, description="Of the engine whose rises these are.")
+    samples: Annotated[list[RiseStatus], Field(max_length=MAX_RISES)] = Field(
+        default=[], description="The last rises that are complete.", json_schema_extra=ATOMIC
+    )
+    running: Annotated[list[RunningStatus], Field(max_length=MAX_RISES)] = Field(
+        default=[], description="Rises whose replicas are not all verified.", json_schema_extra=ATOMIC
+    )
 
 
 class CapacityStatus(Wire):
@@ -128,6 +183,8 @@ class Status(Wire):
     lead_time: LeadTimeStatus | None = Field(default=None, description="The lead that counts.")
     capacity: CapacityStatus | None = Field(default=None, description="The capacity that counts.")
     gpu_hours: GpuHoursStatus | None = Field(default=None, description="GPU-hours of an average month.")
+    raised: RaisedStatus | None = Field(default=None, description="What feedback raised.")
+    excess: ExcessStatus | None = Field(default=None, description="Arrivals above the plan.")
     contested: ContestedStatus | None = Field(default=None, description="Who else writes replicas.")
     demo_clock: Words | None = Field(default=None, description="Only while a faster clock is on: what it shows.")
     engine_template: EngineTemplateStatus | None = Field(default=None, description="The template that runs.")

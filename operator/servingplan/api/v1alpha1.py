@@ -12,6 +12,8 @@ from pydantic import Field
 
 from servingplan.api import rules
 from servingplan.api.engine import EngineSpec, TargetRefSpec
+from servingplan.api.feedback import FeedbackSpec
+from servingplan.api.objectives import ObjectiveSpec
 from servingplan.api.schedule import ScheduleSpec
 from servingplan.api.status import Status
 from servingplan.api.wire import (
@@ -19,7 +21,6 @@ from servingplan.api.wire import (
     CapacityPerReplica,
     LeadDuration,
     Percent,
-    PositiveDuration,
     Replicas,
     SomeReplicas,
     StepDuration,
@@ -52,17 +53,6 @@ class TokensSpec(Wire):
 
     input: QuantilesSpec | None = Field(default=None, description="Prompt tokens per request.")
     output: QuantilesSpec | None = Field(default=None, description="Generated tokens per request.")
-
-
-class ObjectiveSpec(Wire):
-    """A latency limit that a percentile of the requests keeps."""
-
-    keeps: ClassVar = (rules.ONE_PERCENTILE,)
-
-    p50: PositiveDuration | None = Field(default=None, description="Limit that half of the requests keep.")
-    p90: PositiveDuration | None = Field(default=None, description="Limit that 90 % of the requests keep.")
-    p95: PositiveDuration | None = Field(default=None, description="Limit that 95 % of the requests keep.")
-    p99: PositiveDuration | None = Field(default=None, description="Limit that 99 % of the requests keep.")
 
 
 class ObjectivesSpec(Wire):
@@ -121,6 +111,7 @@ class LeadTimeSpec(Wire):
 
     declared: LeadDuration = Field(description="How long a replica takes to be ready.")
     margin: Percent = Field(default="20%", description="Added to the lead, in per cent of it.")
+    learn: bool = Field(default=True, description="Whether rises that took longer make the lead longer.")
     max: LeadDuration | None = Field(
         default=None, description="The lead with its margin is never longer; three times declared where left out."
     )
@@ -131,6 +122,9 @@ class ScaleDownSpec(Wire):
 
     step: SomeReplicas = Field(default=1, description="Most replicas that leave at a time.")
     every: StepDuration = Field(default="2m", description="Time between two steps.")
+    stabilization: StepDuration = Field(
+        default="10m", description="How long a replica that feedback raised is kept after the last evidence for it."
+    )
 
 
 class BoundsSpec(Wire):
@@ -171,6 +165,7 @@ class ServingPlanSpec(Wire):
     lead_time: LeadTimeSpec = Field(description="How long before a rise its replicas are asked for.")
     scale_down: ScaleDownSpec = Field(default=ScaleDownSpec(), description="How a fall goes down.")
     bounds: BoundsSpec = Field(description="Fewest and most replicas.")
+    feedback: FeedbackSpec | None = Field(default=None, description="The check against reality; none where left out.")
 
 
 class ServingPlan(Wire):

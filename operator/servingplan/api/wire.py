@@ -70,6 +70,9 @@ API_VERSION_PATTERN = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?v[0-9]+((alpha|beta)[
 KIND_PATTERN = r"^[A-Z][A-Za-z0-9]*$"
 LOCAL_TIME_PATTERN = r"^20[0-9]{2}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]$"
 
+PORT_PATTERN = r"^([a-z][-a-z0-9]*[a-z0-9]|[a-z]|[0-9]+)$"
+PATH_PATTERN = r"^/[-A-Za-z0-9._~/]*$"
+
 PATTERN_WORDS: Mapping[str, str] = {
     NAME_PATTERN: "lower-case letters, digits and '-', for example working-day",
     OBJECT_NAME_PATTERN: "the name of a Kubernetes object: lower-case letters, digits, '-' and '.'",
@@ -80,6 +83,8 @@ PATTERN_WORDS: Mapping[str, str] = {
     KIND_PATTERN: "a kind, for example Deployment",
     LOCAL_TIME_PATTERN: "a local date and time of this century, without zone or seconds, for example 2026-12-01T07:00",
     DURATION_PATTERN: "a duration, for example 90s, 10m, 1h30m or 1500ms",
+    PORT_PATTERN: "the name of a port of the pods, or its number, for example http or 8000",
+    PATH_PATTERN: "a path, for example /metrics",
     PERCENT_PATTERN: "a percentage, for example 20%",
 }
 """What to write where a text must match a pattern."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from servingplan.controller.apply import Applier
 from servingplan.controller.clock import Clock
+from servingplan.controller.drain import Drainer, DrainingReplica, DrainState
 from servingplan.controller.field_owners import field_owners
 from servingplan.controller.targets import TargetView, kind_of
 from servingplan.errors import Conflict, Refused
@@ -40,6 +41,7 @@ class Outcome:
     scaled: Scale | None = None
     contest: Contest | None = None
     held: bool = False
+    draining: tuple[DrainingReplica, ...] = ()
     again_at: datetime | None = None
     refused: Trouble | None = None
     unfinished: bool = False
@@ -52,8 +54,9 @@ OBJECT_TRIES = 3
 class Actor:
     """Carries out decisions, one plan at a time."""
 
-    def __init__(self, *, applier: Applier, clock: Clock, field_manager: str) -> None:
+    def __init__(self, *, applier: Applier, drainer: Drainer, clock: Clock, field_manager: str) -> None:
         self._applier = applier
+        self._drainer = drainer
         self._clock = clock
         self._manager = field_manager
 
@@ -95,6 +98,10 @@ class Actor:
             if plan.engine is not None and view.live is None:
                 view = await self._applier.create_engine(plan, owner, decision.desired)
             verdict = self._judge(view, decision, last_scale, contest, now)
+            drain = await self._drain(plan, view, observation, verdict, now)
+            if verdict.write is not None and drain.may_lower_to > verdict.write:
+                verdict = replace(verdict, write=None, again_at=_earlier(verdict.again_at, drain.wait_until))
+            outcome = replace(outcome, draining=drain.draining)
             view = await self._applier.write_replicas(view, verdict)
             outcome = _after(outcome, verdict, view, decision, now)
             if plan.engine is not None:
@@ -103,6 +110,22 @@ class Actor:
             trouble = Trouble(reason=Reason.APPLY_REFUSED, message=str(refusal))
             return replace(outcome, refused=trouble)
         return outcome
+
+    async def _drain(
+        self, plan: Plan, view: TargetView, observation: Observation, verdict: Verdict, now: datetime
+    ) -> DrainState:
+        """Replicas leave the Service and become idle before they are removed; those that stay serve again."""
+        current = view.current or 0
+        desired = current if verdict.write is None else verdict.write
+        if desired >= current and not any(replica.draining for replica in observation.replicas):
+            return DrainState(may_lower_to=desired)
+        return await self._drainer.step(
+            plan, view, replace(observation, current=current), desired=desired, heard=observation.heard, now=now
+        )
+
+    def forget(self, plan_key: str) -> None:
+        """Drop what is remembered of a plan that is gone."""
+        self._drainer.forget(plan_key)
 
     async def _apply_objects(
         self, plan: Plan, owner: Owner, view: TargetView, outcome: Outcome, *, written: bool
@@ -175,6 +198,10 @@ def _after(outcome: Outcome, verdict: Verdict, view: TargetView, decision: Decis
         contest=verdict.contest,
         again_at=verdict.again_at,
     )
+
+
+def _earlier(one: datetime | None, other: datetime | None) -> datetime | None:
+    return min((instant for instant in (one, other) if instant is not None), default=None)
 
 
 def _owner(document: Object) -> Owner:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import signal
 import time
@@ -21,8 +22,11 @@ from servingplan.clients.connection import Connection
 from servingplan.clients.gate import MutationGate
 from servingplan.clients.kubeconfig import load_endpoint
 from servingplan.clients.kubernetes import KubernetesClient
+from servingplan.clients.sources import read_sources
 from servingplan.controller.act import Actor
 from servingplan.controller.apply import Applier
+from servingplan.controller.clock import system_now
+from servingplan.controller.drain import Drainer
 from servingplan.controller.events import EventRecorder
 from servingplan.controller.handlers import kopf_settings, register
 from servingplan.controller.health import Health, HealthServer
@@ -35,6 +39,7 @@ from servingplan.controller.queue import Backoff, KeyedQueue
 from servingplan.controller.reconcile import Parts, Reconciler
 from servingplan.controller.report import Reporter
 from servingplan.controller.settings import LogFormat, OperatorSettings
+from servingplan.controller.signals import SignalPoller
 from servingplan.controller.store import Key, Store
 from servingplan.controller.wakeups import Wakeups
 from servingplan.controller.watches import Watches
@@ -120,6 +125,14 @@ class Process:
         self._queue: KeyedQueue[Key] = KeyedQueue(self._reconcile, workers=settings.workers, on_failure=self._failed)
         self._wakeups: Wakeups[Key] = Wakeups(clock=self._clock, wake=self._queue.add)
         self._watches = Watches(client=self._client, store=self._store, look=self._queue.add_after)
+        self._poller = SignalPoller(
+            sources={} if settings.sources_file is None else read_sources(settings.sources_file),
+            clock=self._clock,
+            observe=metrics.query_done,
+            on_polled=self._polled,
+            real_now=system_now,
+            user_agent=f"servingplan/{__version__}",
+        )
         self._reconciler = Reconciler(self._make_parts())
         self._server = HealthServer(
             health=self._health,
@@ -160,7 +173,13 @@ class Process:
                 clock=self._clock,
                 installation=settings.installation,
             ),
-            actor=Actor(applier=applier, clock=self._clock, field_manager=settings.field_manager),
+            actor=Actor(
+                applier=applier,
+                drainer=Drainer(client=self._client),
+                clock=self._clock,
+                field_manager=settings.field_manager,
+            ),
+            poller=self._poller,
             reporter=Reporter(
                 client=self._client,
                 store=self._store,
@@ -181,6 +200,7 @@ class Process:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        await self._poller.close()
         await self._server.close()
 
     async def run_until(self, stop: asyncio.Event) -> None:
@@ -191,6 +211,7 @@ class Process:
             "events": self._events.run(),
             "relist": self._relist_forever(),
             "watch": self._watch_forever(),
+            "signals": self._poller.run(),
             "health": self._note_health(),
         }
         async with _together(parts) as running:
@@ -223,6 +244,11 @@ class Process:
         self._queue.pause()
         self._queue.cancel_running()
 
+    def _polled(self, key: Key) -> None:
+        """A poll brought something new of a plan: look at it if that changes anything."""
+        if self._leadership.is_leader and self._reconciler.changes_by_signals(key):
+            self._queue.add(key)
+
     async def _reconcile(self, key: Key) -> float | None:
         return await self._reconciler.reconcile(key)
 
@@ -243,6 +269,9 @@ class Process:
                 continue
             if not self._health.caches_synced:
                 self._health.caches_synced = True
+                # What was loaded until now stays: full collections of it would hold up the event loop.
+                gc.collect()
+                gc.freeze()
                 if self._leadership.is_leader:
                     self._start_work()
             await asyncio.sleep(self._settings.relist_seconds)

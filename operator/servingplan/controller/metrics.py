@@ -86,6 +86,12 @@ class OperatorMetrics:
             ("verb", "resource", "code"),
             registry=self.registry,
         )
+        self._queries = Counter(
+            "servingplan_signal_queries",
+            "Queries for signals, and scrapes of pods (source pods), by how they ended.",
+            ("source", "outcome"),
+            registry=self.registry,
+        )
         self._leader = Gauge("servingplan_leader_status", "1 while this process leads, else 0.", registry=self.registry)
         build = Gauge(
             "servingplan_build_info",
@@ -146,6 +152,10 @@ class OperatorMetrics:
     def request_done(self, *, verb: str, resource: str, code: str, seconds: float) -> None:  # noqa: ARG002  RequestObserver
         """Count one request to the API server; a `RequestObserver`."""
         self._requests.labels(verb, resource, code).inc()
+
+    def query_done(self, *, source: str, outcome: str) -> None:
+        """Count one query for signals; a `QueryObserver`."""
+        self._queries.labels(source, outcome).inc()
 
     def leading(self, *, leads: bool) -> None:
         """Show whether this process leads."""

@@ -16,6 +16,7 @@ from servingplan.clients.references import ObjectRef
 from servingplan.controller.clock import Clock
 from servingplan.controller.holding import is_ours, name_taken
 from servingplan.controller.pods import replicas
+from servingplan.controller.signals import EnginePod, following, serving_pods
 from servingplan.controller.store import Autoscaler, Key, Store, scaled_object_owner, target_of
 from servingplan.controller.targets import HPA_KIND, TargetView, gpus_of, kind_of
 from servingplan.planning.observation import Observation, Replica, Stage, Trouble
@@ -35,20 +36,25 @@ CONFIG_MAPS_EVERY_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What one reconcile saw. `observation`: None where there is no target to observe."""
+    """What one reconcile saw. `observation`: None where there is no target to observe.
+
+    serving: the pods that should say how they are, where the plan has feedback.
+    """
 
     view: TargetView
     observation: Observation | None
     trouble: Trouble | None
     autoscaler: str | None
     accelerators: Accelerators | None
+    serving: tuple[EnginePod, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetPods:
-    """The pods of a target, and the accelerators that one of them takes."""
+    """The pods of a target, those of them that serve, and the accelerators that one of them takes."""
 
     replicas: tuple[Replica, ...] = ()
+    serving: tuple[EnginePod, ...] = ()
     gpu_resource: str | None = None
     gpus: int | None = None
 
@@ -79,7 +85,7 @@ class Observer:
         self._config_maps: dict[tuple[str, str], tuple[float, Mapping[str, str] | None]] = {}
 
     def forget(self, key: Key) -> None:
-        """Drop what is remembered of a plan that is gone."""
+        """Drop what is remembered of a plan's pods: it is gone, or they change now."""
         self._target_pods.pop(key, None)
 
     async def config(self, key: Key, names: frozenset[str]) -> dict[str, Mapping[str, str] | None]:
@@ -108,7 +114,7 @@ class Observer:
         ref = target_of(document)
         view = await kind_of(ref).read(self._client, ref)
         trouble = next(self._troubles(key, plan, document, view), None)
-        observation = None
+        observation, pods = None, NO_PODS
         if trouble is None:
             pods = await self._pods(key, plan, view)
             view = pods.complete(view)
@@ -126,19 +132,27 @@ class Observer:
             trouble=trouble,
             autoscaler=self._other_autoscaler(plan, ref),
             accelerators=self._accelerators(plan, view),
+            serving=pods.serving,
         )
 
     async def _pods(self, key: Key, plan: Plan, view: TargetView) -> TargetPods:
         if view.live is None or not view.selector:
             return NO_PODS
         listed_at, known = self._target_pods.get(key, (None, NO_PODS))
-        settled = plan.engine is None and view.ready == view.current
+        drains = any(replica.draining is not None for replica in known.replicas)
+        settled = plan.engine is None and view.ready == view.current and not drains
         if settled and listed_at is not None and time.monotonic() - listed_at < TARGET_PODS_EVERY_S:
             return known
         pods = await self._client.list("v1", "Pod", view.ref.namespace, label_selector=view.selector)
         named = (gpus_of(pod["spec"]) for pod in pods.items)
         resource, gpus = next((each for each in named if each != (None, None)), (None, None))
-        found = TargetPods(replicas=replicas(pods.items, self._clock), gpu_resource=resource, gpus=gpus)
+        followed = following(plan)
+        found = TargetPods(
+            replicas=replicas(pods.items, self._clock),
+            serving=() if followed is None else serving_pods(pods.items, followed, self._clock),
+            gpu_resource=resource,
+            gpus=gpus,
+        )
         self._target_pods[key] = (time.monotonic(), found)
         return found
 

@@ -6,18 +6,23 @@ In: live pods as plain dicts. Out: the planning layer's observation of them. Pur
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from servingplan.controller.clock import Clock
-from servingplan.planning.observation import Replica, Stage, Trouble
+from servingplan.planning.observation import Draining, Milestones, Replica, Stage, Trouble
 from servingplan.planning.reasons import Reason
+from servingplan.rendering.metadata import DELETION_COST_ANNOTATION, DRAINING_ANNOTATION, FIRST_TO_GO
+from servingplan.rendering.times import parse_wire_time
 
 Object = Mapping[str, Any]
 
 IMAGE_REASONS = frozenset(
     {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable"}
 )
+TIMESTAMP_GRAIN = timedelta(seconds=1)
+"""Kubernetes cuts its timestamps to whole seconds: what it says happened up to that much later."""
+
 VOLUME_WORDS = ("volume node affinity conflict", "ReadWriteOncePod", "exceed max volume count")
 """What the scheduler says when a replica is held up by its volume rather than by its GPUs."""
 
@@ -37,7 +42,51 @@ def replica(pod: Object, clock: Clock) -> Replica:
         since=clock.from_real(datetime.fromisoformat(pod["metadata"]["creationTimestamp"])),
         node=pod.get("spec", {}).get("nodeName"),
         trouble=trouble,
+        milestones=_milestones(pod, clock),
+        draining=_draining(pod["metadata"].get("annotations", {})),
     )
+
+
+def _milestones(pod: Object, clock: Clock) -> Milestones:
+    """What the pod's own timestamps tell, rounded up."""
+    status = pod.get("status", {})
+
+    def since(type_: str) -> datetime | None:
+        found = _condition(status, type_)
+        return _latest(found.get("lastTransitionTime"), clock) if found.get("status") == "True" else None
+
+    starts = [_started(container) for container in status.get("containerStatuses", ())]
+    started = [_latest(start, clock) for start in starts if start is not None]
+    return Milestones(
+        scheduled=since("PodScheduled"),
+        started=max((each for each in started if each is not None), default=None)
+        if len(started) == len(starts)
+        else None,
+        ready=since("Ready"),
+    )
+
+
+def _started(container: Object) -> str | None:
+    """When a container first ran, as far as it still tells: the start before last is forgotten."""
+    states = (container.get("lastState", {}), container.get("state", {}))
+    starts = [each.get(kind, {}).get("startedAt") for each in states for kind in ("terminated", "running")]
+    return next((start for start in starts if start), None)
+
+
+def _latest(timestamp: str | None, clock: Clock) -> datetime | None:
+    """The last instant, on the plan's clock, at which that may have been."""
+    return None if timestamp is None else clock.from_real(datetime.fromisoformat(timestamp) + TIMESTAMP_GRAIN)
+
+
+def _draining(annotations: Mapping[str, str]) -> Draining | None:
+    """How a pod drains, by our own marks; a mark that is no instant is not ours."""
+    try:
+        since = parse_wire_time(annotations[DRAINING_ANNOTATION])
+    except (KeyError, ValueError):
+        return None
+    if since.tzinfo is None:
+        return None
+    return Draining(since=since, released=annotations.get(DELETION_COST_ANNOTATION) == FIRST_TO_GO)
 
 
 def _stage(pod: Object) -> tuple[Stage, Trouble | None]:

@@ -17,16 +17,22 @@ from servingplan.clients.kubernetes import KubernetesClient
 from servingplan.clients.references import ObjectRef
 from servingplan.controller.act import Actor, Outcome
 from servingplan.controller.clock import Clock
+from servingplan.controller.drain import undrained
 from servingplan.controller.observe import CONFIG_MAPS_EVERY_S, TARGET_PODS_EVERY_S, Observer, Seen
 from servingplan.controller.report import Report, Reporter
 from servingplan.controller.resolved import Resolved, ResolvedPlans, coming_midnight, highest_requirement
+from servingplan.controller.rises import track
+from servingplan.controller.signals import EnginePod, SignalPoller, following
 from servingplan.controller.store import API_VERSION, KIND, Key, Store
 from servingplan.controller.targets import is_watched
 from servingplan.errors import Conflict, Problem, Refused
 from servingplan.planning.decision import Decision, decide
-from servingplan.planning.observation import History, Trouble
+from servingplan.planning.excess import Change, change
+from servingplan.planning.lead import Rises
+from servingplan.planning.observation import History, Observation, Trouble
 from servingplan.planning.plan import Plan
 from servingplan.planning.reasons import Reason
+from servingplan.planning.signals import Heard, NoSignals
 from servingplan.rendering.engine import engine_hash
 from servingplan.rendering.metadata import ENGINE_ANNOTATION
 from servingplan.rendering.situation import Rollout, Situation
@@ -52,6 +58,7 @@ class Parts:
     clock: Clock
     observer: Observer
     actor: Actor
+    poller: SignalPoller
     reporter: Reporter
     wake_at: Callable[[Key, datetime | None], None]
 
@@ -63,6 +70,7 @@ class Reconciler:
         self._p = parts
         self._plans = ResolvedPlans()
         self._conflicts: dict[Key, int] = {}
+        self._decided: dict[Key, Decided] = {}
 
     async def reconcile(self, key: Key) -> float | None:
         """Bring one plan's target and status up to date. Returns the real seconds after which to do it again."""
@@ -85,6 +93,9 @@ class Reconciler:
         self._p.store.drop_plan(key)
         self._plans.forget(key)
         self._p.observer.forget(key)
+        self._p.poller.forget(key)
+        self._p.actor.forget(str(key))
+        self._decided.pop(key, None)
         self._p.reporter.forget(key)
         self._p.wake_at(key, None)
 
@@ -139,6 +150,48 @@ class Reconciler:
             return await self._report_trouble(key, document, situation)
         return await self._act(key, document, resolved, seen, situation)
 
+    def _heard(self, key: Key, plan: Plan, seen: Seen, now: datetime) -> Heard | None:
+        followed = following(plan)
+        if followed is None:
+            self._p.poller.forget(key)
+            return None
+        return self._p.poller.heard(key, followed, seen.serving, now)
+
+    def _remember(
+        self, key: Key, plan: Plan, seen: Seen, outcome: Outcome, *, decision: Decision, rises: Rises
+    ) -> None:
+        """Keep what the next signals are compared with; nothing where nobody listens."""
+        if plan.feedback is None:
+            self._decided.pop(key, None)
+            return
+        history = History(
+            last_scale=outcome.last_scale,
+            ramp=decision.ramp,
+            raised=decision.adjustment.raised,
+            excess=decision.adjustment.excess,
+            rises=rises,
+        )
+        self._decided[key] = Decided(
+            plan=plan,
+            serving=seen.serving,
+            observation=outcome.observation,
+            history=history,
+            decision=decision,
+            draining=bool(outcome.draining) or _drains(outcome.observation),
+        )
+
+    def changes_by_signals(self, key: Key) -> bool:
+        """Whether what the engines say now would change what is written: else a poll costs no look at the cluster."""
+        known, followed = self._decided.get(key), None
+        if known is not None:
+            followed = following(known.plan)
+        if known is None or followed is None:
+            return False
+        now = self._p.clock.now()
+        heard = self._p.poller.heard(key, followed, known.serving, now)
+        decision = decide(known.plan, replace(known.observation, heard=heard), known.history, now)
+        return known.draining or _telling(decision, heard) != _telling(known.decision, known.observation.heard)
+
     async def _report_trouble(self, key: Key, document: Object, situation: Situation) -> float | None:
         report = Report(key=key, document=document, situation=situation)
         return _sooner(REFUSED_RETRY_S, await self._p.reporter.report(report))
@@ -153,10 +206,13 @@ class Reconciler:
         remembered = history_from_wire(status)
         contest = contest_from_wire(status)
         last_scale = self._p.actor.last_scale(seen.view, remembered.last_scale, contest, now)
-        history = History(last_scale=last_scale, ramp=remembered.ramp)
+        history = replace(remembered, last_scale=last_scale)
+        observation = replace(observation, heard=self._heard(key, plan, seen, now))
         decision = decide(plan, observation, history, now)
         outcome = Outcome(observation=observation, last_scale=last_scale, contest=contest)
         if not plan.suspend and seen.autoscaler is None:
+            if decision.desired != observation.current or _drains(observation):
+                self._p.observer.forget(key)  # pods may be patched now: the next look must see it
             outcome = await self._p.actor.act(
                 plan,
                 document,
@@ -167,6 +223,18 @@ class Reconciler:
                 contest=contest,
                 now=now,
             )
+        rises = track(
+            remembered.rises,
+            plan,
+            seen.view,
+            remembered=remembered.last_scale,
+            last_scale=outcome.last_scale,
+            written=outcome.scaled is not None,
+            observation=outcome.observation,
+            clock=self._p.clock,
+            now=now,
+        )
+        self._remember(key, plan, seen, outcome, decision=decision, rises=rises)
         self._p.wake_at(key, _next_look(plan, decision, outcome, now))
         report = Report(
             key=key,
@@ -177,6 +245,9 @@ class Reconciler:
                 observation=outcome.observation,
                 found=observation.current,
                 contest=outcome.contest,
+                rises=rises,
+                undrained=undrained(plan, seen.view),
+                change=_change(plan, decision, document),
                 begun=remembered.ramp,
                 apply_trouble=outcome.refused,
                 rollout=_rollout(situation, plan, seen, outcome),
@@ -193,6 +264,46 @@ class Reconciler:
         moving = decision.ramp is not None or outcome.observation.ready != outcome.observation.current
         by_itself = plan.engine is not None or (is_watched(seen.view.ref) and not moving)
         return _sooner(delay, None if by_itself else TARGET_PODS_EVERY_S)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """What a plan's last decision was made from and what it was, to tell whether new signals would change it.
+
+    draining: a replica is waited for, so that every reading counts.
+    """
+
+    plan: Plan
+    serving: tuple[EnginePod, ...]
+    observation: Observation
+    history: History
+    decision: Decision
+    draining: bool
+
+
+def _drains(observation: Observation) -> bool:
+    return any(replica.draining is not None for replica in observation.replicas)
+
+
+def _change(plan: Plan, decision: Decision, document: Object) -> Change | None:
+    """What would hold against the excess of arrivals, where there is one."""
+    excess = decision.adjustment.excess
+    if excess is None:
+        return None
+    return change(plan, decision.required, excess.rate, document["spec"]["schedule"])
+
+
+def _telling(decision: Decision, heard: Heard | None) -> tuple[object, ...]:
+    """What of a decision and its signals people or the cluster see; the numbers themselves move with every poll."""
+    adjustment = decision.adjustment
+    return (decision.desired, adjustment.reason, adjustment.raised, adjustment.excess, _silent(heard))
+
+
+def _silent(heard: Heard | None) -> object:
+    """Whom the condition MetricsAvailable names, and why; the words beside it may move with every poll."""
+    if heard is None or isinstance(heard, NoSignals):
+        return None if heard is None else heard.reason
+    return {pod: trouble.reason for pod, trouble in heard.missing.items()}
 
 
 def _next_look(plan: Plan, decision: Decision, outcome: Outcome, now: datetime) -> datetime:

@@ -7,19 +7,22 @@ decision, and asking again before `next_change_at` changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from servingplan.planning.demand import Requirement, requirements
-from servingplan.planning.feedback import NO_FEEDBACK, Adjustment
+from servingplan.planning.evidence import GROUPS, Verdict
+from servingplan.planning.feedback import ASKS, NO_FEEDBACK, REACH_BACK, Adjustment, adjust
+from servingplan.planning.lead import EffectiveLead, effective_lead
 from servingplan.planning.observation import History, Observation, Ramp
 from servingplan.planning.plan import Plan
 from servingplan.planning.reasons import Reason
+from servingplan.planning.rises import stuck_from
 from servingplan.planning.series import StepFunction
 from servingplan.planning.sizing import capacity_per_replica
 from servingplan.planning.stabilize import Limit, desired_replicas
-from servingplan.planning.timeline import Asked, Direction, Fold, Peak, converged_start, fold, peaks
+from servingplan.planning.timeline import ENDS, Asked, Direction, Fold, Peak, converged_start, fold, peak_at, peaks
 from servingplan.planning.units import format_duration, format_rate
 
 HPA_PERIOD = timedelta(seconds=30)
@@ -32,6 +35,9 @@ The last one only where something is rarer than weekly, and without a profile: a
 
 LOOK_BACK = timedelta(days=1)
 """How far a decision looks back, at most, for what ended when a fall began: a longer fall loses these words alone."""
+
+COMES_DOWN = f"{ASKS} asks for it no more"
+"""Why what feedback raised comes down."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +64,11 @@ class Decision:
     """What should run now, and why.
 
     desired: what to set. asked: what the schedule alone asks for, lead and scale-down rules applied (the floor).
-    required: what must be ready now. lead: the lead in effect. ramp: the rise in progress, if any. limit: set
-    where a bound changed what was wanted. because: the words for a change to `desired`. next_change_at: the
-    instant before which the same observation gives the same decision.
+    required: what must be ready now. adjustment: what feedback adds, and what the next decision must remember of it.
+    lead: the lead in effect; learned: what rises taught of it.
+    ramp: the rise in progress, if any. limit: set where a bound changed what was wanted.
+    because: the words for a change to `desired`. next_change_at: the instant before which the same observation gives
+    the same decision.
     """
 
     desired: int
@@ -68,6 +76,7 @@ class Decision:
     required: Requirement
     adjustment: Adjustment
     lead: timedelta
+    learned: EffectiveLead
     ramp: Ramp | None
     limit: Limit | None
     because: str
@@ -92,30 +101,41 @@ def decide(plan: Plan, observation: Observation, history: History, now: datetime
 
     observation.current None means that the target does not exist yet: it is created at the peak.
     """
+    learned = effective_lead(plan.lead, history.rises, now)
     lead = lead_in_effect(plan, history, now)
-    outlook = _look_ahead(plan, observation, history, lead, now)
+    adjustment = _adjustment(plan, observation, history, lead, now)
+    outlook = _look_ahead(plan, observation, history, lead, now, extra=adjustment.extra)
     required, peak, asked = outlook.required.at(now), outlook.peak.at(now), outlook.changes[0]
-    adjustment = NO_FEEDBACK
     desired = desired_replicas(
-        asked=asked.replicas,
+        asked=asked.replicas + _raised_now(observation, peak, adjustment.extra),
         due=peak.replicas,
         adjustment=adjustment,
         bounds=plan.bounds,
         ceiling=observation.maximum,
     )
     ramp = _ramp(outlook.required, history, lead, now)
-    limit = _limit(outlook.required.at(peak.since), asked.replicas, desired, observation)
+    limit = _limit(outlook.required.at(peak.since), asked.replicas, desired, observation) or _limited_raise(
+        peak, adjustment, desired
+    )
     return Decision(
         desired=desired,
         asked=asked.replicas,
         required=required,
         adjustment=adjustment,
         lead=lead,
+        learned=learned,
         ramp=ramp,
         limit=limit,
-        because=asked.because,
+        because=_because(asked, adjustment, desired, observation, history),
         next_change=_next_change(outlook),
-        next_change_at=_next_change_at(plan, outlook, ramp, history, now),
+        next_change_at=_next_change_at(
+            plan,
+            outlook,
+            ramp,
+            now,
+            history=history,
+            again_at=(adjustment.again_at, learned.again_at, stuck_from(observation, learned.proven, now)),
+        ),
         suspended=plan.suspend,
         trail=(
             _demand_step(required),
@@ -124,6 +144,7 @@ def decide(plan: Plan, observation: Observation, history: History, now: datetime
             _required_step(plan, required),
             _peak_step(peak, required, lead),
             _asked_step(plan, asked, peak),
+            *_signal_steps(adjustment),
             Step(name="extra", value=str(adjustment.extra), reason=adjustment.reason, message=adjustment.message),
             _desired_step(plan, limit, desired),
         ),
@@ -131,18 +152,18 @@ def decide(plan: Plan, observation: Observation, history: History, now: datetime
 
 
 def lead_in_effect(plan: Plan, history: History, now: datetime) -> timedelta:
-    """The plan's lead, or the longer one that the ramp in progress was started with.
+    """The plan's lead with what rises taught, or the longer one that the ramp in progress was started with.
 
     So a lead that shrinks while replicas are starting lowers nothing that was started.
     """
-    lead, held = _planned_lead(plan), _held_lead(history)
+    lead, held = _planned_lead(plan, history, now), _held_lead(history)
     return held.lead if held is not None and held.lead > lead and held.start <= now < held.end else lead
 
 
-def _planned_lead(plan: Plan) -> timedelta:
-    """The plan's own lead, in floor mode with the autoscaler's period on top."""
+def _planned_lead(plan: Plan, history: History, now: datetime) -> timedelta:
+    """The declared or learned lead, in floor mode with the autoscaler's period on top."""
     floor = plan.target_ref is not None and plan.target_ref.is_floor
-    return plan.lead.effective + (HPA_PERIOD if floor else timedelta(0))
+    return effective_lead(plan.lead, history.rises, now).lead + (HPA_PERIOD if floor else timedelta(0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +184,29 @@ def _held_lead(history: History) -> _HeldLead | None:
     return _HeldLead(lead=lead, start=ramp.start_by, end=ramp.start + lead)
 
 
-def _look_ahead(plan: Plan, observation: Observation, history: History, lead: timedelta, now: datetime) -> _Outlook:
+def _adjustment(plan: Plan, observation: Observation, history: History, lead: timedelta, now: datetime) -> Adjustment:
+    """What feedback adds to what is due now."""
+    if plan.feedback is None:
+        return NO_FEEDBACK
+    # A moment more than the lead: a rise that begins exactly one lead from now is due now.
+    required = requirements(plan, now - REACH_BACK, now + lead + timedelta(seconds=1))
+    due = peak_at(required, now, now + lead).replicas
+    return adjust(plan, due=due, required=required, lead=lead, observation=observation, history=history, now=now)
+
+
+def _raised_now(observation: Observation, peak: Peak, extra: int) -> int:
+    """How many of the current replicas are there by feedback: the schedule's own fold does not see these.
+
+    Else it would announce a fall that feedback holds up, at another time with every decision.
+    """
+    if observation.current is None:
+        return 0
+    return min(extra, max(0, observation.current - peak.replicas))
+
+
+def _look_ahead(
+    plan: Plan, observation: Observation, history: History, lead: timedelta, now: datetime, *, extra: int
+) -> _Outlook:
     """The shortest outlook that shows the next change of asked-for replicas, at most the longest."""
     rarer = plan.profile is None and (plan.cron_windows or plan.calendars or plan.overrides)
     for length in OUTLOOKS if rarer else OUTLOOKS[:-1]:
@@ -171,21 +214,22 @@ def _look_ahead(plan: Plan, observation: Observation, history: History, lead: ti
         start = max(converged_start(now, plan.scale_down, plan.bounds.maximum), now - LOOK_BACK)
         required = requirements(plan, start, end + lead)
         peak = peaks(required, lead, now, end)
-        state = _state(observation, history, peak.at(now), now)
+        state = _state(observation, history, peak.at(now), extra, now)
         changes = fold(state, peak, required, plan.scale_down)
         if len(changes) > 1:
             break
     return _Outlook(required=required, peak=peak, changes=changes, end=end)
 
 
-def _state(observation: Observation, history: History, peak: Peak, now: datetime) -> Fold:
-    """Where the fold stands: current replicas and the last fall."""
+def _state(observation: Observation, history: History, peak: Peak, extra: int, now: datetime) -> Fold:
+    """Where the fold stands: current replicas without those that feedback raised, and the last fall."""
     if observation.current is None:
         return Fold(replicas=peak.replicas)
     last = history.last_scale
     # A scale that lies in the future means that the clock went back: the fall starts anew rather than wait.
     fell = last is not None and last.after < last.before and last.time <= now
-    return Fold(replicas=observation.current, last_fall=last.time if last is not None and fell else None)
+    replicas = observation.current - _raised_now(observation, peak, extra)
+    return Fold(replicas=replicas, last_fall=last.time if last is not None and fell else None)
 
 
 def _ramp(required: StepFunction[Requirement], history: History, lead: timedelta, now: datetime) -> Ramp | None:
@@ -209,6 +253,25 @@ def _limit(peak: Requirement, asked: int, desired: int, observation: Observation
     return Limit(wanted=asked, given=desired) if asked > desired else None
 
 
+def _limited_raise(peak: Peak, adjustment: Adjustment, desired: int) -> Limit | None:
+    """Where a bound keeps down what feedback raises."""
+    wanted = peak.replicas + adjustment.extra
+    return Limit(wanted=wanted, given=desired) if adjustment.extra and wanted > desired else None
+
+
+def _because(asked: Asked, adjustment: Adjustment, desired: int, observation: Observation, history: History) -> str:
+    """The words for a change: the schedule's, unless feedback alone makes it."""
+    current, last = observation.current, history.last_scale
+    if current is None or desired == current:
+        return asked.because
+    if desired > current:
+        return adjustment.because if adjustment.extra and asked.replicas <= current else asked.because
+    # A replica drains before it goes: by then the raise may be remembered by the words of the last change alone.
+    follows = history.raised is not None or (last is not None and last.because.startswith(ASKS))
+    # Where the schedule itself falls, its own words say more.
+    return COMES_DOWN if follows and not asked.because.endswith(ENDS) else asked.because
+
+
 def _next_change(outlook: _Outlook) -> NextChange | None:
     if len(outlook.changes) < 2:
         return None
@@ -216,15 +279,24 @@ def _next_change(outlook: _Outlook) -> NextChange | None:
     return NextChange(time=change.time, replicas=change.level, because=change.because)
 
 
-def _next_change_at(plan: Plan, outlook: _Outlook, ramp: Ramp | None, history: History, now: datetime) -> datetime:
+def _next_change_at(
+    plan: Plan,
+    outlook: _Outlook,
+    ramp: Ramp | None,
+    now: datetime,
+    *,
+    history: History,
+    again_at: Sequence[datetime | None],
+) -> datetime:
     """The first instant after now at which any part of the decision differs."""
     instants = [outlook.end, *(change.time for change in outlook.changes[1:2])]
     changes = (outlook.required.next_change(now), outlook.peak.next_change(now))
     instants += [change for change in changes if change is not None]
     if ramp is not None:
         instants += [at_risk_from(plan, ramp), ramp.start]
+    instants += [instant for instant in again_at if instant is not None]
     held = _held_lead(history)
-    if held is not None and held.lead > _planned_lead(plan):
+    if held is not None and held.lead > _planned_lead(plan, history, now):
         instants += [held.start, held.end]
     if history.last_scale is not None:
         # In the future only where the clock went back: from then on it is known when the next step is due.
@@ -294,6 +366,28 @@ def _asked_step(plan: Plan, asked: Asked, peak: Peak) -> Step:
     else:
         reason, message = Reason.AT_LEVEL, f"as {peak.source} asks"
     return Step(name="asked", value=str(asked.replicas), reason=reason, message=message)
+
+
+def _signal_steps(adjustment: Adjustment) -> Iterator[Step]:
+    """What signals said, in the groups that a trail has room for."""
+    for name, signals in GROUPS.items():
+        verdicts = [verdict for verdict in adjustment.verdicts if verdict.signal in signals]
+        if verdicts:
+            used = [verdict for verdict in verdicts if verdict.reason is not Reason.NOT_USED] or verdicts[:1]
+            leading = max(used, key=_weight)
+            yield Step(
+                name=name,
+                value="raise" if leading.fires or leading.wants else "quiet",
+                reason=leading.reason,
+                message="; ".join(verdict.message for verdict in used),
+            )
+
+
+def _weight(verdict: Verdict) -> int:
+    """What raises says most, then what would but for a reason of its own; the first of equals."""
+    if verdict.fires or verdict.wants:
+        return 2
+    return int(verdict.reason not in {Reason.WITHIN_PLAN, Reason.WITHIN_LIMIT, Reason.NOT_KNOWN, Reason.NOT_USED})
 
 
 def _desired_step(plan: Plan, limit: Limit | None, desired: int) -> Step:

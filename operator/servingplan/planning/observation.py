@@ -7,11 +7,14 @@ decision and by the conditions. Instants are aware.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 from enum import StrEnum
 
+from servingplan.planning.lead import Rises
 from servingplan.planning.reasons import Reason
+from servingplan.planning.signals import Heard
 
 
 class Stage(StrEnum):
@@ -33,14 +36,36 @@ class Trouble:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Milestones:
+    """When a replica had a node, when its containers ran, when it was verified; at the latest, None where not yet."""
+
+    scheduled: datetime | None = None
+    started: datetime | None = None
+    ready: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draining:
+    """A replica that takes no new requests. `since` when; released: it is idle and marked to be removed first."""
+
+    since: datetime
+    released: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Replica:
-    """One pod of the target. `since`: when it was created. `node`: None while it is not scheduled."""
+    """One pod of the target. `since`: when it was created. `node`: None while it is not scheduled.
+
+    draining: None where it serves.
+    """
 
     name: str
     stage: Stage
     since: datetime
     node: str | None = None
     trouble: Trouble | None = None
+    milestones: Milestones = field(default_factory=Milestones)
+    draining: Draining | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +73,8 @@ class Observation:
     """The target now. `current`: its ``spec.replicas`` (floor mode: the minimum); None where it does not exist.
 
     ready, available: as the target's own status counts them. maximum: an autoscaler's own upper bound in floor
-    mode, else None. trouble: what refuses replicas before there is a pod (quota).
+    mode, else None. trouble: what refuses replicas before there is a pod (quota). heard: what the engines say; None
+    where nobody asked them.
     """
 
     current: int | None
@@ -57,6 +83,7 @@ class Observation:
     replicas: Sequence[Replica] = ()
     maximum: int | None = None
     trouble: Trouble | None = None
+    heard: Heard | None = None
 
     def in_stage(self, stage: Stage) -> tuple[Replica, ...]:
         """The replicas in that stage, by name."""
@@ -83,12 +110,42 @@ class Ramp:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Raised:
+    """What feedback raised and still holds: `extra` above what was due, `replicas` in total, since when.
+
+    wanted_at: when evidence last asked for it, rounded up, so that it rarely changes; it may lie a little ahead.
+    """
+
+    extra: int
+    replicas: int
+    since: datetime
+    wanted_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Excess:
+    """Arrivals above the plan: the most in requests/s, rounded up, since when, and what was planned by which `source`.
+
+    seen_at: when that was last so, rounded up like `Raised.wanted_at`.
+    """
+
+    since: datetime
+    seen_at: datetime
+    rate: Decimal
+    planned: Decimal
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class History:
     """What a decision must remember, all of it kept in the plan's status.
 
     last_scale: where the fall stands. ramp: the rise that was last started, so that a shorter lead never
-    lowers it again.
+    lowers it again. raised, excess: what feedback raised, and why. rises: how long rises took.
     """
 
     last_scale: Scale | None = None
     ramp: Ramp | None = None
+    raised: Raised | None = None
+    excess: Excess | None = None
+    rises: Rises = field(default_factory=Rises)

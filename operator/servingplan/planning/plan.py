@@ -138,11 +138,12 @@ class Reserve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lead:
-    """From the decision to the first verified token. margin: a share of `declared`."""
+    """From the decision to the first verified token. margin: a share of it. learn: whether rises make it longer."""
 
     declared: timedelta
     margin: Fraction
     maximum: timedelta
+    learn: bool = True
 
     @property
     def effective(self) -> timedelta:
@@ -152,10 +153,14 @@ class Lead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleDown:
-    """A fall goes down by at most `step` replicas, at once first and then every `every`."""
+    """A fall goes down by at most `step` replicas, at once first and then every `every`.
+
+    stabilization: how long after the last evidence for it a replica that feedback raised is kept.
+    """
 
     step: int
     every: timedelta
+    stabilization: timedelta = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,8 +206,63 @@ class Workload:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PrometheusSource:
+    """A Prometheus by the name that whoever installs the operator gave it."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScrapeSource:
+    """The pods' own metrics: a port by name or number, and a path."""
+
+    port: str
+    path: str
+
+
+class Auto(StrEnum):
+    """A threshold that follows from the plan."""
+
+    AUTO = "auto"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RaiseWhen:
+    """Which signals may raise, and from which values on; None or False where one may not.
+
+    in_flight_per_replica: requests running and waiting. waiting_per_replica: requests; AUTO is half of the queue that
+    the TTFT objective allows. queue_time: only confirms what other signals say. preemption_share: of finished requests.
+    """
+
+    arrivals: bool = True
+    in_flight_per_replica: Decimal | None = None
+    tpot_breach: bool = True
+    ttft_breach: bool = True
+    waiting_per_replica: Decimal | Auto | None = Auto.AUTO
+    queue_time: Objective | None = None
+    preemption_share: Decimal | None = Decimal("0.05")
+    rejections: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feedback:
+    """The check against reality: where signals come from, what raises, by at most how many replicas.
+
+    stale_after: readings that are older do not count.
+    """
+
+    source: PrometheusSource | ScrapeSource
+    raise_when: RaiseWhen = field(default_factory=RaiseWhen)
+    max_extra: int
+    stale_after: timedelta = timedelta(seconds=90)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A ServingPlan, validated. `warnings` are problems that do not keep it from acting."""
+    """A ServingPlan, validated. `warnings` are problems that do not keep it from acting.
+
+    feedback: None where the schedule alone decides.
+    """
 
     namespace: str
     name: str
@@ -222,6 +282,7 @@ class Plan:
     lead: Lead
     scale_down: ScaleDown
     bounds: Bounds
+    feedback: Feedback | None = None
     warnings: Sequence[Problem] = ()
 
     @property

@@ -16,6 +16,9 @@ from servingplan.planning.demand import Requirement, Source
 from servingplan.planning.plan import ScaleDown
 from servingplan.planning.series import StepFunction, step_function
 
+ENDS = "ends"
+"""The last word of why a fall happens: what asked for more ends."""
+
 LONGEST_FALL = timedelta(days=366)
 """A fall that takes longer never ends before the schedule repeats, and its beginning may lie before year 1."""
 
@@ -108,7 +111,7 @@ def _asked(
     elif direction is Direction.FALL:
         before = required.previous(time)
         if before is not None and before.source != required.at(time).source:
-            because = f"{before.source} ends"
+            because = f"{before.source} {ENDS}"
     return Asked(time=time, replicas=replicas, level=peak.replicas, direction=direction, because=because)
 
 

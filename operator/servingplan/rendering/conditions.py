@@ -14,8 +14,10 @@ from servingplan.planning.decision import at_risk_from
 from servingplan.planning.observation import Observation, Ramp, Replica, Stage, Trouble
 from servingplan.planning.plan import Plan
 from servingplan.planning.reasons import Reason
+from servingplan.planning.rises import stuck
 from servingplan.planning.units import format_duration
 from servingplan.rendering.drain import drain
+from servingplan.rendering.feedback import demand_within_plan, metrics_available
 from servingplan.rendering.situation import Condition, Situation, Status
 from servingplan.rendering.times import local_time
 
@@ -91,6 +93,8 @@ def ready_by_next_ramp(s: Situation) -> Condition | None:
         start = local_time(s.missed.start, s.plan.zone)
         message = f"{_progress(s.observation, s.missed.needed)} for the ramp that began at {start}{_hold_up(s)}"
         return _false("ReadyByNextRamp", Reason.RAMP_MISSED, message)
+    if s.decision.learned.capped:
+        return _false("ReadyByNextRamp", Reason.LEAD_CAPPED, s.decision.learned.cap_message)
     if ramp is None:
         return _true("ReadyByNextRamp", Reason.NO_RAMP_DUE, "no ramp within the lead")
     if s.observation.ready >= ramp.needed:
@@ -108,6 +112,9 @@ def _ramp_in_progress(s: Situation, plan: Plan, observation: Observation, ramp: 
         return _false("ReadyByNextRamp", Reason.LEAD_TOO_SHORT, message)
     if trouble := _first_trouble(observation):
         return _false("ReadyByNextRamp", trouble.reason, message)
+    late = stuck(observation, s.decision.learned.proven, s.now) if s.decision is not None else None
+    if late is not None:
+        return _false("ReadyByNextRamp", Reason.START_STUCK, f"{message}. {late.message}")
     if s.now >= at_risk_from(plan, ramp):
         return _false("ReadyByNextRamp", Reason.RAMP_AT_RISK, message)
     return _unknown("ReadyByNextRamp", Reason.STARTING, message)
@@ -233,9 +240,11 @@ def gpu_capacity_sufficient(s: Situation) -> Condition | None:
 
 
 def drain_safe(s: Situation) -> Condition | None:
-    """For an owned engine, whether there is time for the longest answer before a pod is killed."""
-    if s.plan is None or s.plan.engine is None:
+    """Whether there is time for the longest answer before a pod is killed."""
+    if s.plan is None or s.target_trouble is not None:
         return None
+    if s.plan.engine is None:
+        return None if s.undrained is None else _false("DrainSafe", Reason.NOT_DRAINED, s.undrained)
     found = drain(s.plan)
     if found.needed is None or found.given is None or found.longest is None:
         message = found.unknown or "not known"
@@ -335,6 +344,8 @@ RULES: Sequence[Rule] = (
     target_resolved,
     ready_by_next_ramp,
     reserve_intact,
+    metrics_available,
+    demand_within_plan,
     gpu_capacity_sufficient,
     drain_safe,
     replicas_owned,

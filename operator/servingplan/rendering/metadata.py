@@ -26,6 +26,15 @@ SERVING_LABEL = "servingplan.dev/serving"
 """``"true"`` on a pod that takes requests. Only the Service selects it: a pod that loses it drains, and still
 belongs to its ReplicaSet."""
 
+DRAINING_ANNOTATION = "servingplan.dev/draining-since"
+"""On a pod that lost the label above: the instant at which it began to drain."""
+
+DELETION_COST_ANNOTATION = "controller.kubernetes.io/pod-deletion-cost"
+"""Kubernetes' own: of equally ready pods, a ReplicaSet removes the one with the lowest first."""
+
+FIRST_TO_GO = str(-(2**31))
+"""The lowest deletion cost that there is: no cost of a user's own lies below it."""
+
 INSTALLATION_LABEL = "servingplan.dev/installation"
 """Which installation of the operator rendered the object."""
 

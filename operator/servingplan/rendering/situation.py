@@ -13,6 +13,8 @@ from enum import StrEnum
 
 from servingplan.errors import Problem
 from servingplan.planning.decision import Decision
+from servingplan.planning.excess import Change
+from servingplan.planning.lead import Rises
 from servingplan.planning.observation import Observation, Ramp, Trouble
 from servingplan.planning.ownership import Contest
 from servingplan.planning.plan import Plan
@@ -65,7 +67,9 @@ class Situation:
     observation: the target after this reconcile's writes; found: the replicas that it was set to before them.
     target_trouble: why the target is not ours to scale. apply_trouble: what the API server refused.
     autoscaler: the HPA or ScaledObject that scales the target already. peak: the most that is required in the
-    coming week. begun: the ramp of the last status. previous: the conditions of the last status, by type.
+    coming week. rises: how long rises took. undrained: why a named target's replicas are removed without a drain.
+    change: what would hold against the excess of arrivals. begun: the ramp of the last status. previous: the
+    conditions of the last status, by type.
     """
 
     generation: int
@@ -80,6 +84,9 @@ class Situation:
     apply_trouble: Trouble | None = None
     autoscaler: str | None = None
     contest: Contest | None = None
+    rises: Rises = field(default_factory=Rises)
+    undrained: str | None = None
+    change: Change | None = None
     rollout: Rollout = field(default_factory=Rollout)
     accelerators: Accelerators | None = None
     peak: int | None = None

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from servingplan.planning.decision import Decision, Step
+from servingplan.planning.evidence import GROUPS
 from servingplan.planning.observation import History, Observation, Ramp, Scale
 from servingplan.planning.ownership import Contest
 from servingplan.planning.plan import Plan
-from servingplan.planning.units import format_duration
 from servingplan.rendering.conditions import conditions
+from servingplan.rendering.feedback import excess_from_wire, feedback_to_wire, raised_from_wire
+from servingplan.rendering.lead import lead_to_wire, rises_from_wire
 from servingplan.rendering.situation import Condition, Situation
 from servingplan.rendering.times import local_weekday_time, parse_wire_time, wire_time
 
@@ -28,7 +30,7 @@ TRAIL_LENGTH = 12
 
 REMEMBERED = (
     "desiredReplicas", "floorReplicas", "reserveReplicas", "lastScale", "ramp", "contested",
-    "leadTime", "capacity", "gpuHours", "decision",
+    "leadTime", "capacity", "gpuHours", "decision", "raised", "excess",
 )  # fmt: skip
 """What stays while nothing can be decided: what was decided last, and what the next decision must remember. What
 would speak of now or of the future does not: nobody counts replicas then, and what was announced will not happen."""
@@ -61,7 +63,7 @@ def render_status(
         status["demoClock"] = demo_clock
     plan, decision, observation = situation.plan, situation.decision, situation.observation
     if plan is None or decision is None or observation is None:
-        return status | {key: previous[key] for key in REMEMBERED if key in previous}
+        return status | _remembered(previous)
     status |= _replicas(decision, observation) | _schedule(plan, decision, observation) | _figures(plan, figures)
     ramp = situation.missed or decision.ramp
     if ramp is not None and not plan.suspend:
@@ -70,7 +72,16 @@ def render_status(
         status["lastScale"] = scale_to_wire(last_scale)
     if situation.contest is not None:
         status["contested"] = contest_to_wire(situation.contest)
+    status |= {"leadTime": lead_to_wire(decision.learned, situation.rises)} | feedback_to_wire(decision)
     return status | {"decision": _trail(decision, previous, situation.generation)}
+
+
+def _remembered(previous: Mapping[str, Any]) -> Json:
+    """What stays while nothing can be decided. A rise that is disturbed tells nothing about the next one."""
+    kept = {key: previous[key] for key in REMEMBERED if key in previous}
+    if "leadTime" in kept:
+        kept["leadTime"] = {key: value for key, value in kept["leadTime"].items() if key != "running"}
+    return kept
 
 
 def _replicas(decision: Decision, observation: Observation) -> Json:
@@ -108,7 +119,6 @@ def _schedule(plan: Plan, decision: Decision, observation: Observation) -> Json:
 def _figures(plan: Plan, figures: Figures | None) -> Json:
     """What follows from the plan alone."""
     part: Json = {
-        "leadTime": {"effective": format_duration(plan.lead.effective)},
         "capacity": {"requestsPerSecond": float(plan.capacity.points[0].requests_per_second), "source": "plan"},
     }
     if figures is not None:
@@ -133,8 +143,18 @@ def _trail(decision: Decision, previous: Mapping[str, Any], generation: int) -> 
 
 
 def _substance(trail: Sequence[Mapping[str, str]]) -> list[tuple[str, str, str]]:
-    """What tells one decision from another: how `asked` came about is true of the change alone, not of later looks."""
-    return [(step["name"], step["value"], "" if step["name"] == "asked" else step["reason"]) for step in trail]
+    """What tells one decision from another.
+
+    How `asked` came about is true of the change alone, not of later looks; what signals measure moves with every poll.
+    """
+    return [
+        (
+            step["name"],
+            "" if step["name"] in GROUPS else step["value"],
+            "" if step["name"] == "asked" else step["reason"],
+        )
+        for step in trail
+    ]
 
 
 def trail_to_wire(trail: Sequence[Step]) -> list[Json]:
@@ -227,6 +247,9 @@ def history_from_wire(status: Mapping[str, Any]) -> History:
             needed=ramp["needed"],
             start_by=parse_wire_time(ramp["startBy"]),
         ),
+        raised=raised_from_wire(status),
+        excess=excess_from_wire(status),
+        rises=rises_from_wire(status),
     )
 
 

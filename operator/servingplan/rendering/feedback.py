@@ -1,0 +1,129 @@
+"""Conditions and status of the check against reality: whether engines are heard, and the demand within the plan.
+
+In: a `Situation`. Out: two conditions, and what the next decision must remember of feedback, as JSON and back. Messages
+hold what was rounded and dated by the planning layer, so that nothing in them moves with every poll.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from servingplan.planning.decision import Decision
+from servingplan.planning.excess import Change
+from servingplan.planning.observation import Excess, Raised
+from servingplan.planning.reasons import Reason
+from servingplan.planning.signals import NoSignals
+from servingplan.planning.units import format_rate
+from servingplan.rendering.situation import Condition, Situation, Status
+from servingplan.rendering.times import local_time, parse_wire_time, wire_time
+
+Json = dict[str, Any]
+
+LONGEST_PATCH = 800
+"""A patch that is longer is not for a condition's message; the CLI and the documentation say how to make it."""
+
+
+def metrics_available(s: Situation) -> Condition | None:
+    """False while engines cannot be heard: the schedule goes on alone, and what was raised stays."""
+    if s.plan is None or s.plan.feedback is None or s.observation is None:
+        return None
+    heard = s.observation.heard
+    if heard is None:
+        return None
+    if isinstance(heard, NoSignals):
+        status = Status.UNKNOWN if heard.reason is Reason.METRICS_AWAITED else Status.FALSE
+        return Condition(type="MetricsAvailable", status=status, reason=heard.reason, message=heard.message)
+    if heard.missing:
+        pod, trouble = min(heard.missing.items())
+        more = f" (and {len(heard.missing) - 1} more pods)" if len(heard.missing) > 1 else ""
+        message = f"pod {pod}: {trouble.message}{more}; the others count, and nothing is lowered"
+        return Condition(type="MetricsAvailable", status=Status.FALSE, reason=trouble.reason, message=message)
+    return Condition(
+        type="MetricsAvailable", status=Status.TRUE, reason=Reason.METRICS_HEARD, message="every ready pod is heard"
+    )
+
+
+def demand_within_plan(s: Situation) -> Condition | None:
+    """False while more requests arrive than the plan expects."""
+    if s.plan is None or s.plan.feedback is None or s.decision is None:
+        return None
+    excess = s.decision.adjustment.excess
+    if excess is None:
+        return Condition(
+            type="DemandWithinPlan",
+            status=Status.TRUE,
+            reason=Reason.DEMAND_AS_PLANNED,
+            message="no more requests arrive than the plan expects",
+        )
+    message = (
+        f"up to {format_rate(excess.rate)}/s arrive where {excess.source} plans {format_rate(excess.planned)}/s, since "
+        f"{local_time(excess.since, s.plan.zone)}{_remedy(s.change)}"
+    )
+    return Condition(type="DemandWithinPlan", status=Status.FALSE, reason=Reason.DEMAND_ABOVE_PLAN, message=message)
+
+
+def _remedy(change: Change | None) -> str:
+    """What to write into the plan, as a patch that kubectl takes."""
+    if change is None:
+        return ""
+    if change.patch is None:
+        return f". Raise it in the profile's ConfigMap: {change.replicas} replicas would serve it"
+    patch = json.dumps(change.patch, separators=(",", ":"))
+    if len(patch) > LONGEST_PATCH:
+        return f". Plan for {format_rate(change.rate)}/s there: {change.replicas} replicas would serve it"
+    return f". To plan for it ({change.replicas} replicas): kubectl patch --type=merge -p '{patch}'"
+
+
+# ---- status -----------------------------------------------------------------------------------------------
+
+
+def feedback_to_wire(decision: Decision) -> Json:
+    """``raised`` and ``excess`` as the API shows them; what is empty is left out."""
+    wire: Json = {}
+    raised, excess = decision.adjustment.raised, decision.adjustment.excess
+    if raised is not None:
+        wire["raised"] = {
+            "extra": raised.extra,
+            "replicas": raised.replicas,
+            "since": wire_time(raised.since),
+            "wantedAt": wire_time(raised.wanted_at),
+        }
+    if excess is not None:
+        wire["excess"] = {
+            "since": wire_time(excess.since),
+            "seenAt": wire_time(excess.seen_at),
+            "requestsPerSecond": float(excess.rate),
+            "planned": float(excess.planned),
+            "source": excess.source,
+        }
+    return wire
+
+
+def raised_from_wire(status: Mapping[str, Any]) -> Raised | None:
+    """What feedback raised and still holds."""
+    wire = status.get("raised")
+    if wire is None:
+        return None
+    return Raised(
+        extra=wire["extra"],
+        replicas=wire["replicas"],
+        since=parse_wire_time(wire["since"]),
+        wanted_at=parse_wire_time(wire["wantedAt"]),
+    )
+
+
+def excess_from_wire(status: Mapping[str, Any]) -> Excess | None:
+    """The excess of arrivals that is remembered."""
+    wire = status.get("excess")
+    if wire is None:
+        return None
+    return Excess(
+        since=parse_wire_time(wire["since"]),
+        seen_at=parse_wire_time(wire["seenAt"]),
+        rate=Decimal(str(wire["requestsPerSecond"])),
+        planned=Decimal(str(wire["planned"])),
+        source=wire["source"],
+    )
