@@ -237,21 +237,18 @@ async def test_a_raise_in_the_middle_of_a_drain_brings_the_replica_back(make: Ca
     assert operator.replicas() == 5
 
 
-async def test_an_operator_that_hears_nothing_waits_for_the_grace_period(make: Callable[[str], Engines]) -> None:
+async def test_an_operator_that_hears_nobody_leaves_the_drain_to_the_pods_grace(make: Callable[[str], Engines]) -> None:
     engines = make("2026-12-01T19:50")
     engines.start(feedback=None)
     operator = engines.operator
     await operator.look("2026-12-01T20:00")
-    assert (operator.replicas(), len(engines.labelled())) == (5, 4)
-    assert operator.wakes_at == operator.clock.instant + GRACE
-    operator.clock.instant = operator.wakes_at
-    await operator.look()
-    assert operator.replicas() == 4
+    assert (operator.replicas(), len(engines.labelled())) == (4, 5)
+    assert operator.status["nextChange"]["time"] == "2026-12-01T19:02:00Z"
 
 
 async def test_pods_that_may_not_be_patched_are_a_refusal_and_stay(make: Callable[[str], Engines]) -> None:
     engines = make("2026-12-01T19:50")
-    engines.start(feedback=None)
+    engines.start()
     engines.operator.server.refuse("merge_patch", Refused("patch of Pod llm/chat-4 was refused (403): check RBAC"))
     await engines.operator.look("2026-12-01T20:00")
     assert engines.operator.said("Ready") == "False ApplyRefused"

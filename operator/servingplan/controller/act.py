@@ -114,14 +114,21 @@ class Actor:
     async def _drain(
         self, plan: Plan, view: TargetView, observation: Observation, verdict: Verdict, now: datetime
     ) -> DrainState:
-        """Replicas leave the Service and become idle before they are removed; those that stay serve again."""
+        """Replicas leave the Service and become idle before they are removed; those that stay serve again.
+
+        Where no engine is heard nobody can tell that a replica is idle, and waiting for the whole drain timeout would
+        only repeat what preStop, vLLM's shutdown timeout and the grace period give it anyway.
+        """
         current = view.current or 0
         desired = current if verdict.write is None else verdict.write
-        if desired >= current and not any(replica.draining for replica in observation.replicas):
+        leave_idle = plan.feedback is not None
+        if not any(replica.draining for replica in observation.replicas) and (desired >= current or not leave_idle):
             return DrainState(may_lower_to=desired)
-        return await self._drainer.step(
-            plan, view, replace(observation, current=current), desired=desired, heard=observation.heard, now=now
+        seen = replace(observation, current=current)
+        state = await self._drainer.step(
+            plan, view, seen, desired=desired if leave_idle else current, heard=observation.heard, now=now
         )
+        return state if leave_idle else DrainState(may_lower_to=desired)
 
     def forget(self, plan_key: str) -> None:
         """Drop what is remembered of a plan that is gone."""

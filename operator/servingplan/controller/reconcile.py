@@ -246,7 +246,7 @@ class Reconciler:
                 found=observation.current,
                 contest=outcome.contest,
                 rises=rises,
-                undrained=undrained(plan, seen.view),
+                undrained=None if plan.feedback is None else undrained(plan, seen.view),
                 change=_change(plan, decision, document),
                 begun=remembered.ramp,
                 apply_trouble=outcome.refused,
