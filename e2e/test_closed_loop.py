@@ -195,6 +195,7 @@ def test_bursts_long_prompts_and_one_hot_replica_raise_nothing_and_say_why(
     until_heard(kubectl, *names)
     loop.demand("prompts", 8, prompt_tokens=2 * 856, ttft_s=3)
     busiest = min(by_name(kubectl, "hot"))
+    loop.demand("hot", 5)
     loop.alone(busiest, arrivals_per_s=3, running=40, waiting=15, ttft_s=5)
     begun = clock.now()
     loop.demand("burst", 60, running=60, waiting=10)
@@ -341,6 +342,7 @@ def test_a_lead_that_learned_from_one_slow_rise_meets_the_next_ramps(
         "leadTime"
     ]
     assert known["learned"]["slowest"] == "engine"
+    warned = len(notes(kubectl, "chat", "RampAtRisk"))
     assert operator.stop() == 0
     run_operator(clock=clock)
     until_ready(kubectl, 1, "chat")
@@ -355,7 +357,7 @@ def test_a_lead_that_learned_from_one_slow_rise_meets_the_next_ramps(
         assert learned["effective"].startswith(("18m", "19m", "20m", "21m"))
         if ramp != ramps[-1]:
             until_ready(kubectl, 1, "chat")
-    assert len(notes(kubectl, "chat", "RampMissed")) == 1
+    assert (len(notes(kubectl, "chat", "RampMissed")), len(notes(kubectl, "chat", "RampAtRisk"))) == (1, warned)
     assert kubectl.json("get", "servingplan", "chat")["metadata"]["generation"] == generation
 
 

@@ -14,7 +14,7 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from planning.loop import Loop, berlin
-from servingplan.planning.decision import HPA_PERIOD, Decision, decide
+from servingplan.planning.decision import HPA_PERIOD, Decision, at_risk_from, decide
 from servingplan.planning.demand import requirements
 from servingplan.planning.observation import History, Observation, Ramp, Scale
 from servingplan.planning.plan import (
@@ -446,3 +446,21 @@ def test_a_clock_that_goes_back_an_hour_in_a_fall_loses_no_replica_below_the_sch
     loop.now = berlin("2026-12-01T19:03")
     loop.run(berlin("2026-12-01T19:30"))
     assert loop.current == 5
+
+
+@pytest.mark.parametrize(
+    ("lead_minutes", "at_risk_after"),
+    [
+        pytest.param(12, 10, id="the declared lead is spent"),
+        pytest.param(18, 15, id="what rises taught is spent"),
+        pytest.param(11, 10, id="a capped lead keeps the declared part"),
+        pytest.param(8, 8, id="a lead shorter than the declared one"),
+    ],
+)
+def test_a_ramp_is_at_risk_when_what_a_rise_takes_is_spent(lead_minutes, at_risk_after) -> None:
+    start = berlin("2026-12-01T08:00")
+    start_by = start - timedelta(minutes=lead_minutes)
+    plan = a_plan(lead=Lead(declared=timedelta(minutes=10), margin=Fraction(1, 5), maximum=timedelta(minutes=30)))
+    assert at_risk_from(plan, Ramp(start=start, needed=5, start_by=start_by)) - start_by == timedelta(
+        minutes=at_risk_after
+    )

@@ -23,7 +23,7 @@ from servingplan.planning.series import StepFunction
 from servingplan.planning.sizing import capacity_per_replica
 from servingplan.planning.stabilize import Limit, desired_replicas
 from servingplan.planning.timeline import ENDS, Asked, Direction, Fold, Peak, converged_start, fold, peak_at, peaks
-from servingplan.planning.units import format_duration, format_rate
+from servingplan.planning.units import format_duration, format_rate, scale_duration
 
 HPA_PERIOD = timedelta(seconds=30)
 """In floor mode an autoscaler acts on its new minimum only at its next sync: rises go out that much earlier.
@@ -305,8 +305,13 @@ def _next_change_at(
 
 
 def at_risk_from(plan: Plan, ramp: Ramp) -> datetime:
-    """When a ramp whose replicas are not all verified is at risk: the declared lead is spent, the margin is left."""
-    return ramp.start_by + min(plan.lead.declared, ramp.start - ramp.start_by)
+    """When a ramp whose replicas are not all verified is at risk: what a rise takes is spent, the margin is left.
+
+    That is the declared lead, or what rises taught where they take longer.
+    """
+    lead = ramp.start - ramp.start_by
+    expected = scale_duration(lead, 1 / (1 + plan.lead.margin))
+    return ramp.start_by + max(min(plan.lead.declared, lead), expected)
 
 
 def _demand_step(required: Requirement) -> Step:
