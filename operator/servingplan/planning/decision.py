@@ -7,23 +7,21 @@ decision, and asking again before `next_change_at` changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from servingplan.planning.demand import Requirement, requirements
-from servingplan.planning.evidence import GROUPS, Verdict
 from servingplan.planning.feedback import ASKS, NO_FEEDBACK, REACH_BACK, Adjustment, adjust
 from servingplan.planning.lead import EffectiveLead, effective_lead
 from servingplan.planning.observation import History, Observation, Ramp
 from servingplan.planning.plan import Plan
-from servingplan.planning.reasons import Reason
 from servingplan.planning.rises import stuck_from
 from servingplan.planning.series import StepFunction
-from servingplan.planning.sizing import capacity_per_replica
 from servingplan.planning.stabilize import Limit, desired_replicas
-from servingplan.planning.timeline import ENDS, Asked, Direction, Fold, Peak, converged_start, fold, peak_at, peaks
-from servingplan.planning.units import format_duration, format_rate, scale_duration
+from servingplan.planning.timeline import ENDS, Asked, Fold, Peak, converged_start, fold, peak_at, peaks
+from servingplan.planning.trail import Step, trail
+from servingplan.planning.units import scale_duration
 
 HPA_PERIOD = timedelta(seconds=30)
 """In floor mode an autoscaler acts on its new minimum only at its next sync: rises go out that much earlier.
@@ -38,16 +36,6 @@ LOOK_BACK = timedelta(days=1)
 
 COMES_DOWN = f"{ASKS} asks for it no more"
 """Why what feedback raised comes down."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """One line of the trail."""
-
-    name: str
-    value: str
-    reason: Reason
-    message: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,17 +125,7 @@ def decide(plan: Plan, observation: Observation, history: History, now: datetime
             again_at=(adjustment.again_at, learned.again_at, stuck_from(observation, learned.proven, now)),
         ),
         suspended=plan.suspend,
-        trail=(
-            _demand_step(required),
-            _need_step(plan, required),
-            _reserve_step(plan, required),
-            _required_step(plan, required),
-            _peak_step(peak, required, lead),
-            _asked_step(plan, asked, peak),
-            *_signal_steps(adjustment),
-            Step(name="extra", value=str(adjustment.extra), reason=adjustment.reason, message=adjustment.message),
-            _desired_step(plan, limit, desired),
-        ),
+        trail=trail(plan, required, peak, asked, lead=lead, adjustment=adjustment, limit=limit, desired=desired),
     )
 
 
@@ -312,95 +290,3 @@ def at_risk_from(plan: Plan, ramp: Ramp) -> datetime:
     lead = ramp.start - ramp.start_by
     expected = scale_duration(lead, 1 / (1 + plan.lead.margin))
     return ramp.start_by + max(min(plan.lead.declared, lead), expected)
-
-
-def _demand_step(required: Requirement) -> Step:
-    if required.rate is None:
-        value = f"{required.replicas} replicas"
-        message = f"{required.source} states the total"
-    else:
-        value = f"{format_rate(required.rate)}/s"
-        message = f"{required.source} asks for {value}"
-    return Step(name="demand", value=value, reason=required.source.reason, message=message)
-
-
-def _need_step(plan: Plan, required: Requirement) -> Step:
-    if required.rate is None:
-        message = "the stated total less the reserve"
-        return Step(name="need", value=str(required.need), reason=Reason.TOTAL_STATED, message=message)
-    per_replica = float(capacity_per_replica(plan.capacity, max(1, required.need)))
-    message = (
-        f"{format_rate(required.rate)}/s at {per_replica:g}/s a replica: {required.need} "
-        f"replica{'' if required.need == 1 else 's'}"
-    )
-    return Step(name="need", value=str(required.need), reason=Reason.CAPACITY, message=message)
-
-
-def _reserve_step(plan: Plan, required: Requirement) -> Step:
-    quiet = required.rate is not None and required.reserve != plan.reserve.replicas
-    message = "in quiet hours" if quiet else "for a lost node or a rolling update"
-    reason = Reason.QUIET_RESERVE if quiet else Reason.RESERVE
-    return Step(name="reserve", value=str(required.reserve), reason=reason, message=message)
-
-
-def _required_step(plan: Plan, required: Requirement) -> Step:
-    if required.unbounded > required.replicas:
-        reason, message = Reason.MAX_REPLICAS, f"bounds.maxReplicas limits {required.unbounded}"
-    elif required.unbounded < required.replicas:
-        reason, message = Reason.MIN_REPLICAS, f"bounds.minReplicas raises {required.unbounded}"
-    else:
-        reason, message = Reason.WITHIN_BOUNDS, f"within {plan.bounds.minimum} to {plan.bounds.maximum}"
-    return Step(name="required", value=str(required.replicas), reason=reason, message=message)
-
-
-def _peak_step(peak: Peak, required: Requirement, lead: timedelta) -> Step:
-    if peak.replicas > required.replicas:
-        message = f"{peak.source} needs {peak.replicas} within the lead of {format_duration(lead)}"
-        return Step(name="peak", value=str(peak.replicas), reason=Reason.READY_BEFORE_RAMP, message=message)
-    message = f"nothing higher within the lead of {format_duration(lead)}"
-    return Step(name="peak", value=str(peak.replicas), reason=Reason.AT_LEVEL, message=message)
-
-
-def _asked_step(plan: Plan, asked: Asked, peak: Peak) -> Step:
-    if asked.replicas > peak.replicas:
-        rules = plan.scale_down
-        message = f"falling to {peak.replicas} by {rules.step} every {format_duration(rules.every)}"
-        reason = Reason.FALLING
-    elif asked.direction is Direction.RISE:
-        reason, message = Reason.READY_BEFORE_RAMP, asked.because
-    else:
-        reason, message = Reason.AT_LEVEL, f"as {peak.source} asks"
-    return Step(name="asked", value=str(asked.replicas), reason=reason, message=message)
-
-
-def _signal_steps(adjustment: Adjustment) -> Iterator[Step]:
-    """What signals said, in the groups that a trail has room for."""
-    for name, signals in GROUPS.items():
-        verdicts = [verdict for verdict in adjustment.verdicts if verdict.signal in signals]
-        if verdicts:
-            used = [verdict for verdict in verdicts if verdict.reason is not Reason.NOT_USED] or verdicts[:1]
-            leading = max(used, key=_weight)
-            yield Step(
-                name=name,
-                value="raise" if leading.fires or leading.wants else "quiet",
-                reason=leading.reason,
-                message="; ".join(verdict.message for verdict in used),
-            )
-
-
-def _weight(verdict: Verdict) -> int:
-    """What raises says most, then what would but for a reason of its own; the first of equals."""
-    if verdict.fires or verdict.wants:
-        return 2
-    return int(verdict.reason not in {Reason.WITHIN_PLAN, Reason.WITHIN_LIMIT, Reason.NOT_KNOWN, Reason.NOT_USED})
-
-
-def _desired_step(plan: Plan, limit: Limit | None, desired: int) -> Step:
-    if plan.suspend:
-        message = f"suspended: {desired} would be set, nothing is written"
-        return Step(name="desired", value=str(desired), reason=Reason.SUSPENDED, message=message)
-    if limit is not None:
-        reason = Reason.MAX_REPLICAS if limit.wanted > limit.given else Reason.MIN_REPLICAS
-        message = f"{limit.wanted} wanted, {limit.given} within the bounds"
-        return Step(name="desired", value=str(desired), reason=reason, message=message)
-    return Step(name="desired", value=str(desired), reason=Reason.WITHIN_BOUNDS, message="max(asked, peak + extra)")

@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from servingplan.planning.decision import Decision, Step
+from servingplan.planning.decision import Decision
 from servingplan.planning.evidence import GROUPS
 from servingplan.planning.observation import History, Observation, Ramp, Scale
 from servingplan.planning.ownership import Contest
 from servingplan.planning.plan import Plan
+from servingplan.planning.trail import Step
 from servingplan.rendering.conditions import conditions
 from servingplan.rendering.feedback import excess_from_wire, feedback_to_wire, raised_from_wire
 from servingplan.rendering.lead import lead_to_wire, rises_from_wire
