@@ -17,7 +17,7 @@ from planning.loop import berlin
 from servingplan.api.schema import plan_schema
 from servingplan.planning.excess import Change
 from servingplan.planning.lead import Rises, RiseSample, RunningRise, Stages
-from servingplan.planning.observation import Excess, History, Raised
+from servingplan.planning.observation import Excess, History, Milestones, Raised
 from servingplan.planning.reasons import Reason
 from servingplan.planning.signals import Heard, NoSignals
 from servingplan.rendering.feedback import LONGEST_PATCH
@@ -67,6 +67,47 @@ def test_whether_engines_are_heard(situation: Situation, said: str, message: str
     found = condition(situation, "MetricsAvailable")
     assert found is not None
     assert (f"{found.status} {found.reason}", found.message) == (said, message)
+
+
+MISSING = NoSignals(reason=Reason.METRICS_MISSING, message="it has no series")
+
+
+def just_ready(situation: Situation, *names: str, seconds: int = 30) -> Situation:
+    """The same, but these pods became ready so many seconds ago."""
+    milestones = Milestones(ready=situation.now - timedelta(seconds=seconds))
+    assert situation.observation is not None
+    replicas = [
+        replace(replica, milestones=milestones) if replica.name in names else replica
+        for replica in situation.observation.replicas
+    ]
+    return replace(situation, observation=replace(situation.observation, replicas=tuple(replicas)))
+
+
+NAMES = tuple(replica.name for replica in pods(5))
+YOUNG: Mapping[str, tuple[Situation, str]] = {
+    "a pod that has just become ready is not missed": (
+        just_ready(checked(some_signals(NOON, missing={NAMES[4]: MISSING})), NAMES[4]),
+        "True MetricsHeard",
+    ),
+    "one that has been ready for longer is": (
+        just_ready(checked(some_signals(NOON, missing={NAMES[4]: MISSING})), NAMES[4], seconds=91),
+        "False MetricsMissing",
+    ),
+    "an older one beside it is": (
+        just_ready(checked(some_signals(NOON, missing={NAMES[4]: MISSING, NAMES[3]: STALE})), NAMES[4]),
+        "False MetricsStale",
+    ),
+    "all are young": (just_ready(checked(MISSING), *NAMES), "Unknown MetricsAwaited"),
+    "all are young, but the source is down": (just_ready(checked(SILENT), *NAMES), "False MetricsUnreachable"),
+    "not all are young": (just_ready(checked(MISSING), *NAMES[:4]), "False MetricsMissing"),
+}
+
+
+@pytest.mark.parametrize(("situation", "said"), YOUNG.values(), ids=YOUNG)
+def test_pods_that_have_just_become_ready_are_no_news(situation: Situation, said: str) -> None:
+    found = condition(situation, "MetricsAvailable")
+    assert found is not None
+    assert f"{found.status} {found.reason}" == said
 
 
 PATCH = {"spec": {"schedule": {"base": {"requestsPerSecond": 31}}}}

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
 from servingplan.planning.decision import Decision
 from servingplan.planning.excess import Change
-from servingplan.planning.observation import Excess, Raised
+from servingplan.planning.observation import Excess, Raised, Stage
 from servingplan.planning.reasons import Reason
 from servingplan.planning.signals import NoSignals
 from servingplan.planning.units import format_rate
@@ -30,20 +31,44 @@ def metrics_available(s: Situation) -> Condition | None:
     """False while engines cannot be heard: the schedule goes on alone, and what was raised stays."""
     if s.plan is None or s.plan.feedback is None or s.observation is None:
         return None
-    heard = s.observation.heard
+    heard, young = s.observation.heard, _young(s, s.plan.feedback.stale_after)
     if heard is None:
         return None
     if isinstance(heard, NoSignals):
-        status = Status.UNKNOWN if heard.reason is Reason.METRICS_AWAITED else Status.FALSE
-        return Condition(type="MetricsAvailable", status=status, reason=heard.reason, message=heard.message)
-    if heard.missing:
-        pod, trouble = min(heard.missing.items())
-        more = f" (and {len(heard.missing) - 1} more pods)" if len(heard.missing) > 1 else ""
+        return _silent(heard, all_young=bool(young) and young >= _ready(s))
+    silent = {pod: trouble for pod, trouble in heard.missing.items() if pod not in young}
+    if silent:
+        pod, trouble = min(silent.items())
+        more = f" (and {len(silent) - 1} more pods)" if len(silent) > 1 else ""
         message = f"pod {pod}: {trouble.message}{more}; the others count, and nothing is lowered"
         return Condition(type="MetricsAvailable", status=Status.FALSE, reason=trouble.reason, message=message)
     return Condition(
         type="MetricsAvailable", status=Status.TRUE, reason=Reason.METRICS_HEARD, message="every ready pod is heard"
     )
+
+
+def _silent(heard: NoSignals, *, all_young: bool) -> Condition:
+    """Nobody is heard; of pods that are all young nothing else can be expected."""
+    if all_young and heard.reason is Reason.METRICS_MISSING:
+        message = "its pods have just become ready: they are heard with the next scrapes"
+        heard = NoSignals(reason=Reason.METRICS_AWAITED, message=message)
+    status = Status.UNKNOWN if heard.reason is Reason.METRICS_AWAITED else Status.FALSE
+    return Condition(type="MetricsAvailable", status=status, reason=heard.reason, message=heard.message)
+
+
+def _young(s: Situation, stale_after: timedelta) -> frozenset[str]:
+    """Pods that were not ready long enough to be missed: every rise has some, and none of them is news."""
+    replicas = s.observation.replicas if s.observation is not None else ()
+    return frozenset(
+        replica.name
+        for replica in replicas
+        if replica.milestones.ready is not None and s.now - replica.milestones.ready < stale_after
+    )
+
+
+def _ready(s: Situation) -> frozenset[str]:
+    ready = s.observation.in_stage(Stage.READY) if s.observation is not None else ()
+    return frozenset(replica.name for replica in ready)
 
 
 def demand_within_plan(s: Situation) -> Condition | None:

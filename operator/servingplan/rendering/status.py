@@ -13,6 +13,7 @@ from typing import Any
 
 from servingplan.planning.decision import Decision
 from servingplan.planning.evidence import GROUPS
+from servingplan.planning.lead import effective_lead
 from servingplan.planning.observation import History, Observation, Ramp, Scale
 from servingplan.planning.ownership import Contest
 from servingplan.planning.plan import Plan
@@ -73,7 +74,9 @@ def render_status(
         status["lastScale"] = scale_to_wire(last_scale)
     if situation.contest is not None:
         status["contested"] = contest_to_wire(situation.contest)
-    status |= {"leadTime": lead_to_wire(decision.learned, situation.rises)} | feedback_to_wire(decision)
+    # With the rise that this very look found complete, not as the decision before it knew them.
+    learned = effective_lead(plan.lead, situation.rises, situation.now)
+    status |= {"leadTime": lead_to_wire(learned, situation.rises)} | feedback_to_wire(decision)
     return status | {"decision": _trail(decision, previous, situation.generation)}
 
 
