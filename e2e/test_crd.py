@@ -90,7 +90,7 @@ def test_engine_and_target_cannot_become_each_other(kubectl, namespace, before, 
 
 
 def test_a_field_of_a_later_version_is_refused(kubectl, namespace):
-    assert 'unknown field "spec.feedback"' in refused(kubectl, in_namespace(document(feedback={}), namespace))
+    assert 'unknown field "spec.overflow"' in refused(kubectl, in_namespace(document(overflow={}), namespace))
 
 
 def test_the_server_sets_the_defaults_that_the_command_line_uses(kubectl, namespace):

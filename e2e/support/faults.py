@@ -32,12 +32,14 @@ from servingplan.clients.kubernetes import KubernetesClient
 from servingplan.controller.act import Actor
 from servingplan.controller.apply import Applier
 from servingplan.controller.clock import Clock, system_now
+from servingplan.controller.drain import Drainer
 from servingplan.controller.events import EventRecorder
 from servingplan.controller.leader import own_identity
 from servingplan.controller.metrics import OperatorMetrics
 from servingplan.controller.observe import Observer
 from servingplan.controller.reconcile import Parts, Reconciler
 from servingplan.controller.report import Reporter
+from servingplan.controller.signals import SignalPoller
 from servingplan.controller.store import Key, Store
 from servingplan.controller.watches import Watches
 from servingplan.localcluster.kubectl import Kubectl
@@ -340,8 +342,14 @@ async def one_process(kubeconfig: Path, key: Key, clock: Clock, gate: MutationGa
 async def _reconcile_until_quiet(client: KubernetesClient, key: Key, clock: Clock) -> None:
     store = Store()
     events = EventRecorder(client=client, controller="servingplan.dev/operator", instance=own_identity())
-    reporter = Reporter(
-        client=client, store=store, clock=clock, events=events, metrics=OperatorMetrics(version=__version__)
+    metrics = OperatorMetrics(version=__version__)
+    reporter = Reporter(client=client, store=store, clock=clock, events=events, metrics=metrics)
+    poller = SignalPoller(
+        sources={},
+        clock=clock,
+        observe=metrics.query_done,
+        on_polled=lambda _key: None,
+        real_now=system_now,
     )
     parts = Parts(
         client=client,
@@ -350,14 +358,23 @@ async def _reconcile_until_quiet(client: KubernetesClient, key: Key, clock: Cloc
         observer=Observer(client=client, store=store, clock=clock, installation=DEFAULT_INSTALLATION),
         actor=Actor(
             applier=Applier(client=client, installation=DEFAULT_INSTALLATION),
+            drainer=Drainer(client=client),
             clock=clock,
             field_manager=field_manager(DEFAULT_INSTALLATION),
         ),
+        poller=poller,
         reporter=reporter,
         wake_at=lambda _key, _instant: None,
     )
     await Watches(client=client, store=store, look=lambda _key, _after_s: None).relist((key.namespace,))
     reconciler = Reconciler(parts)
+    try:
+        await _until_quiet(reconciler, key, events)
+    finally:
+        await poller.close()
+
+
+async def _until_quiet(reconciler: Reconciler, key: Key, events: EventRecorder) -> None:
     while True:
         again_s = await reconciler.reconcile(key)
         # Events are posted beside the reconcile; here as early as possible, which is the hardest order.
