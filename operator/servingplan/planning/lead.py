@@ -85,7 +85,7 @@ class Rises:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectiveLead:
-    """The lead in effect. `wanted`: before `leadTime.max` capped it.
+    """The lead in effect. `wanted`: what complete rises ask for, before `leadTime.max` capped it.
 
     proven: the lead without rises that are still running; a replica that is not verified after it is stuck (measured
     against `lead`, which grows with the age of a late rise, nothing would ever be). learned: the 95th percentile of
@@ -131,12 +131,11 @@ def effective_lead(lead: Lead, rises: Rises, now: datetime) -> EffectiveLead:
     running = rises.running if lead.learn else ()
     ages = [age for rise in running if (age := _counted_age(rise, step, now)) > settled]
     learned = next(iter(_percentile([*known, *ages][-RISES_KEPT:])), None)
-    wanted = _with_margin(lead, max(lead.declared, learned or lead.declared))
-    effective = min(wanted, lead.maximum)
+    effective = min(_with_margin(lead, max(lead.declared, learned or lead.declared)), lead.maximum)
     return EffectiveLead(
         lead=effective,
         proven=min(_with_margin(lead, settled), lead.maximum),
-        wanted=wanted,
+        wanted=_with_margin(lead, settled),
         learned=learned,
         rises=len(samples),
         slowest=slowest_stage(samples),
