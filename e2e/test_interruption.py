@@ -49,6 +49,7 @@ class Scenario:
     told: str
 
 
+NOTHING_LEARNED = {"declared": "10m", "margin": "20%", "learn": False}
 SLOWLY = {"step": 1, "every": "1h"}
 """No second step comes due while a slow machine runs a scenario."""
 
@@ -103,7 +104,9 @@ class Stage:
     async def run(self, scenario: Scenario, *, end_at: int | None = None, sent: bool = False) -> Run:
         """A scenario on a plan of its own; with `end_at`, the process ends at that write and a new one follows."""
         key = Key(self._namespace, f"plan-{next(self._numbers)}")
-        await self._client.apply(document(name=key.name, namespace=key.namespace, scaleDown=SLOWLY), manager="user")
+        # The clock jumps while nothing ever starts: that is no lead to learn from.
+        plan = document(name=key.name, namespace=key.namespace, scaleDown=SLOWLY, leadTime=NOTHING_LEARNED)
+        await self._client.apply(plan, manager="user")
         clock = self._clocks[key] = JumpingClock()
         for earlier in scenario.before:
             clock.jump(datetime.fromisoformat(earlier))
