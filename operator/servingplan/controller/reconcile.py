@@ -256,14 +256,7 @@ class Reconciler:
             scaled=outcome.scaled,
             figures=_figures(resolved, plan),
         )
-        delay = await self._p.reporter.report(report)
-        if outcome.refused is not None:
-            delay = _sooner(delay, REFUSED_RETRY_S)
-        if outcome.unfinished:
-            delay = _sooner(delay, CONFLICT_RETRY_S)
-        moving = decision.ramp is not None or outcome.observation.ready != outcome.observation.current
-        by_itself = plan.engine is not None or (is_watched(seen.view.ref) and not moving)
-        return _sooner(delay, None if by_itself else TARGET_PODS_EVERY_S)
+        return _sooner(await self._p.reporter.report(report), _again_after(plan, seen, decision, outcome))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,6 +297,19 @@ def _silent(heard: Heard | None) -> object:
     if heard is None or isinstance(heard, NoSignals):
         return None if heard is None else heard.reason
     return {pod: trouble.reason for pod, trouble in heard.missing.items()}
+
+
+def _again_after(plan: Plan, seen: Seen, decision: Decision, outcome: Outcome) -> float | None:
+    """The real seconds after which to look again although nothing may have told of a change; None where something will.
+
+    A refusal and a conflict are tried again, and pods of a named target are not watched while they come or go.
+    """
+    moving = decision.ramp is not None or outcome.observation.ready != outcome.observation.current
+    by_itself = plan.engine is not None or (is_watched(seen.view.ref) and not moving)
+    delay = None if by_itself else TARGET_PODS_EVERY_S
+    if outcome.refused is not None:
+        delay = _sooner(delay, REFUSED_RETRY_S)
+    return _sooner(delay, CONFLICT_RETRY_S) if outcome.unfinished else delay
 
 
 def _next_look(plan: Plan, decision: Decision, outcome: Outcome, now: datetime) -> datetime:
