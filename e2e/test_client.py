@@ -338,23 +338,27 @@ async def test_of_two_writers_on_one_state_at_most_one_succeeds(client, namespac
 async def test_kopf_watches_over_the_same_connections_and_writes_nothing(
     client, connection, namespace, requests
 ) -> None:
-    registry, seen, stop = kopf.OperatorRegistry(), asyncio.Event(), asyncio.Event()
+    registry, stop = kopf.OperatorRegistry(), asyncio.Event()
+    seen = {"listed": asyncio.Event(), "watched": asyncio.Event()}
     kopf.on.login(registry=registry)(login_with(connection))
 
     @kopf.on.event("v1", "configmaps", registry=registry)
     async def look(name: str, **_: object) -> None:
-        if name == "watched":
-            seen.set()
+        if name in seen:
+            seen[name].set()
 
+    await client.create(config_map(namespace, "listed"))
+    requests.sent.clear()
     watching = asyncio.create_task(
         kopf.operator(registry=registry, standalone=True, namespaces=[namespace], stop_flag=stop)
     )
-    await client.create(config_map(namespace, "watched"))
-    requests.sent.clear()
     async with asyncio.timeout(60):
-        await seen.wait()
+        await seen["listed"].wait()
+        await client.create(config_map(namespace, "watched"))
+        await seen["watched"].wait()
     stop.set()
     await watching
     assert ("watch", "configmaps", "200") in requests.sent
-    assert {verb for verb, _, _ in requests.sent} <= {"get", "list", "watch"}
+    assert {verb for verb, _, _ in requests.sent} - {"create"} <= {"get", "list", "watch"}
+    assert [sent[:2] for sent in requests.sent if sent[0] == "create"] == [("create", "configmaps")]
     await client.get(ObjectRef.of(config_map(namespace, "watched")))
