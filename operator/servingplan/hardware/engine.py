@@ -90,7 +90,7 @@ HUGE_GPU_GIB = 160
 
 
 def default_max_num_seqs(memory_gib: float, *, ampere: bool) -> int:
-    """Requests at once where nothing is said: 1,024 on large GPUs but the A100, else 256 (vLLM, `get_batch_defaults`)."""
+    """Requests at once where nothing is said: 1,024 on large GPUs but the A100, else 256 (`get_batch_defaults`)."""
     return 1024 if memory_gib >= LARGE_GPU_GIB and not ampere else 256
 
 

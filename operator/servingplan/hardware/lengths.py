@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 _NORMAL = NormalDist()
+_USUAL = frozenset({"p50", "p95"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,12 +26,13 @@ class Lengths:
     def from_quantiles(cls, quantiles: Mapping[str, int]) -> Lengths:
         """From ``{"p50": 600, "p95": 2400}``: sigma = ln(upper / lower) / (z_upper - z_lower).
 
-        The outermost two count; one alone is a fixed length. Raises ValueError where there is none, or an upper one is
-        smaller than a lower one.
+        p50 and p95 count, or else the outermost two; one alone is a fixed length. Raises ValueError where there is
+        none, or an upper one is smaller than a lower one.
         """
-        points = sorted((int(name.removeprefix("p")) / 100, value) for name, value in quantiles.items())
-        if not points:
+        if not quantiles:
             raise ValueError("no quantile of the length is stated: write for example p50=600,p95=2400")
+        names = _USUAL if quantiles.keys() >= _USUAL else quantiles.keys()
+        points = sorted((int(name.removeprefix("p")) / 100, quantiles[name]) for name in names)
         (low, lower), (high, upper) = points[0], points[-1]
         if upper < lower:
             raise ValueError(f"p{100 * high:.0f} is {upper}, less than p{100 * low:.0f}, which is {lower}")

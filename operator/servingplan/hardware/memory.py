@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from servingplan.hardware.accelerator import GIB, Accelerator
 from servingplan.hardware.engine import Engine
-from servingplan.hardware.kv_cache import Pool, pool
+from servingplan.hardware.kv_cache import Pool, logged_pool, pool
 from servingplan.hardware.margins import ERROR, LEAST_ERROR_GIB, Margins, margins
 from servingplan.hardware.model import Model, WeightSource
 from servingplan.hardware.parallelism import Layout
@@ -22,7 +22,7 @@ CONFIG_ERROR = 0.07
 """Weights from the config alone, encoders and pipelines."""
 
 PADDED_ERROR = 0.14
-"""MXFP4 experts, which kernels pad to multiples of 128 or 256: gpt-oss-20b at TP2 takes 9 % more than its checkpoint."""
+"""MXFP4 experts, which kernels pad to multiples of 128: gpt-oss-20b over two GPUs takes 9 % more than it should."""
 
 COMFORTABLE = 0.2
 """A GPU is comfortable where the cache gets at least this share of what vLLM may take. Our own rule."""
@@ -32,14 +32,15 @@ COMFORTABLE = 0.2
 class Logged:
     """What one start of vLLM logged, bytes a GPU; None where its log does not say.
 
-    cache: for the KV cache. blocks: where the log prints them, or the number of blocks was set by hand.
+    cache: for the KV cache. tokens: the size of the KV cache as printed.
     """
 
     weights: int | None
     activation: int | None
     outside_torch: int | None
     graphs: int | None
-    cache: int
+    cache: int | None
+    tokens: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +48,9 @@ class Memory:
     """Bytes of the GPU that has least room.
 
     allowed: utilization x memory. cache: what is left for the KV cache, negative where weights and margins do not
-    fit. pool: None where nothing is cached or nothing is left. logged: all of it is from a log. error: bytes by which
-    `cache` may be off.
+    fit. pool: None where nothing is cached or nothing is left. logged: it is from a log. error: bytes by which `cache`
+    may be off. disagreement: what the formulas make of the logged bytes, against the logged tokens, as a share of
+    these; None without both.
     """
 
     allowed: int
@@ -58,6 +60,7 @@ class Memory:
     pool: Pool | None
     logged: bool
     error: int
+    disagreement: float | None = None
 
     @property
     def starts(self) -> bool:
@@ -95,15 +98,24 @@ def logged_memory(model: Model, layout: Layout, engine: Engine, accelerator: Acc
         outside_torch=guess.outside_torch if log.outside_torch is None else log.outside_torch,
         graphs=guess.graphs if log.graphs is None else log.graphs,
     )
+    found = logged_pool(log.tokens, model, layout, engine)
+    computed = None if log.cache is None else pool([log.cache] * layout.pipeline, model, layout, engine)
     return Memory(
         allowed=round(engine.utilization * accelerator.memory),
         weights=max(stage_bytes(model, layout)) if log.weights is None else log.weights,
         margins=extra,
-        cache=log.cache,
-        pool=pool([log.cache] * layout.pipeline, model, layout, engine),
+        cache=_cache_bytes(log, found),
+        pool=found,
         logged=True,
         error=0,
+        disagreement=None if computed is None else computed.tokens / log.tokens - 1,
     )
+
+
+def _cache_bytes(log: Logged, found: Pool | None) -> int:
+    if log.cache is not None:
+        return log.cache
+    return found.blocks * found.block_bytes if found is not None else 0
 
 
 def _weight_error(model: Model, layout: Layout) -> float:

@@ -15,7 +15,7 @@ from fractions import Fraction
 
 from servingplan.hardware.engine import BLOCK_TOKENS, CACHE_BYTES, LATENT_TOKEN_BYTES, TOKENS_BY_GROUP, Engine
 from servingplan.hardware.model import Attention, AttentionLayer, CacheLayer, Model, StateLayer
-from servingplan.hardware.parallelism import Layout
+from servingplan.hardware.parallelism import Layout, stages
 
 LATENT_BLOCK_STEP = 64
 """Tokens by which the block of latent attention grows beside recurrent layers; 16 for other attention."""
@@ -163,3 +163,18 @@ def group_size(layers: Mapping[Page, int]) -> int:
     """Layers a group: as many as the rarest kind has, or as the most frequent one where that is not much more."""
     fewest, most = min(layers.values()), max(layers.values())
     return most if most < GROUP_SLACK * fewest else fewest
+
+
+def cache_bytes(model: Model, layout: Layout, engine: Engine) -> int:
+    """Bytes that a token takes on the GPU that holds most layers, in layers that keep all tokens."""
+    return max(
+        round(
+            sum(
+                token_bytes(cache, layout, engine, model.dtype_bytes)
+                for index in held
+                for cache in model.layers[index].caches
+                if isinstance(cache, AttentionLayer) and cache.kind in {Attention.FULL, Attention.LATENT}
+            )
+        )
+        for held in stages(len(model.layers), layout.pipeline)
+    )

@@ -108,7 +108,10 @@ class Option:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
-    """Every option, in the order in which they were asked for. best: the one to take; None where none passes."""
+    """Every option, in the order in which they were asked for. best: the one to take; None where none passes.
+
+    because: why it is the best.
+    """
 
     asked: Asked
     options: tuple[Option, ...]
@@ -229,15 +232,33 @@ def _too_slow(replica: Replica, asked: Asked) -> str:
     )
 
 
+def ranked(found: Study) -> Sequence[Option]:
+    """Every option, the best first, those that do not pass last."""
+    passing = [option for option in found.options if option.choice is not None]
+    refused = [option for option in found.options if option.choice is None]
+    return [*sorted(passing, key=_by_cost if _priced(passing) else _by_memory), *refused]
+
+
 def _best(options: Sequence[Option]) -> tuple[Option | None, str]:
     """The cheapest where every option that passes has a price, else the one with the least GPU memory."""
-    passing = [(found, found.choice) for found in options if found.choice is not None]
+    passing = [option for option in options if option.choice is not None]
     if not passing:
         return None, "no option passes"
-    costs = [choice.monthly_cost for _, choice in passing]
-    if all(cost is not None for cost in costs):
-        return min(passing, key=lambda pair: pair[1].monthly_cost or 0.0)[0], "it costs least"
-    return (
-        min(passing, key=lambda pair: (pair[1].gpus * pair[0].accelerator.memory, pair[1].gpus))[0],
-        "it takes the least GPU memory; state prices to compare costs",
-    )
+    if len(options) == 1:
+        return passing[0], "it is the only one"
+    if _priced(passing):
+        return min(passing, key=_by_cost), "it costs least"
+    return min(passing, key=_by_memory), "it takes the least GPU memory; state prices to compare costs"
+
+
+def _priced(passing: Sequence[Option]) -> bool:
+    return all(option.accelerator.price is not None for option in passing)
+
+
+def _by_cost(option: Option) -> tuple[float, int]:
+    return (option.choice.monthly_cost or 0.0, option.choice.gpus) if option.choice is not None else (0.0, 0)
+
+
+def _by_memory(option: Option) -> tuple[int, int]:
+    gpus = option.choice.gpus if option.choice is not None else 0
+    return gpus * option.accelerator.memory, gpus

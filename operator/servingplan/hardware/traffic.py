@@ -87,3 +87,8 @@ def blocks_p99(pool: Pool, held: Occupancy, input_: Lengths, output: Lengths) ->
 def fits(pool: Pool, held: Occupancy, input_: Lengths, output: Lengths) -> bool:
     """Whether the cache holds it: p99 within 95 % of the pool."""
     return blocks_p99(pool, held, input_, output) <= POOL_SHARE * pool.blocks
+
+
+def lengths_blocks(pool: Pool, input_: Lengths, output: Lengths, share: float) -> int:
+    """Blocks of one request whose prompt and answer are both at this quantile, at its end."""
+    return request_blocks(pool.groups, max(1, math.ceil(input_.quantile(share) + output.quantile(share))), 0)
