@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from servingplan.hardware.accelerator import GIB, Accelerator
-from servingplan.hardware.engine import Engine
+from servingplan.hardware.engine import GRAPHS_COUNTED, Engine
 from servingplan.hardware.kv_cache import Pool, logged_pool, pool
 from servingplan.hardware.margins import ERROR, LEAST_ERROR_GIB, Margins, margins
 from servingplan.hardware.model import Model, WeightSource
@@ -96,7 +96,8 @@ def logged_memory(model: Model, layout: Layout, engine: Engine, accelerator: Acc
     extra = Margins(
         activation=guess.activation if log.activation is None else log.activation,
         outside_torch=guess.outside_torch if log.outside_torch is None else log.outside_torch,
-        graphs=guess.graphs if log.graphs is None else log.graphs,
+        # Before they were counted, the log named them all the same.
+        graphs=guess.graphs if log.graphs is None or engine.version < GRAPHS_COUNTED else log.graphs,
     )
     found = logged_pool(log.tokens, model, layout, engine)
     computed = None if log.cache is None else pool([log.cache] * layout.pipeline, model, layout, engine)

@@ -25,7 +25,9 @@ _PATTERNS = {
     "cache_dtype": re.compile(r"kv_cache_dtype=['\"]?(\w+)"),
     "seqs": re.compile(r"(?:Defaulting max_num_seqs to |'max_num_seqs': )(\d+)"),
     "batched": re.compile(r"max_num_batched_tokens(?:=| to |': )(\d+)"),
-    "utilization": re.compile(r"(?:GPU memory utilization is \(|'gpu_memory_utilization': )([\d.]+)"),
+    "utilization": re.compile(
+        r"(?:GPU memory utilization is \(|'gpu_memory_utilization': |--gpu-memory-utilization(?:=| from ))(\d\.\d+)"
+    ),
     "prefix_caching": re.compile(r"enable_prefix_caching=(True|False)"),
     "weights": re.compile(r"Model loading took ([\d.]+) GiB"),
     "activation": re.compile(r"torch peak memory increase: ([\d.]+) ?GiB"),

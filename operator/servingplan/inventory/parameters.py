@@ -60,7 +60,9 @@ def _mixer(config: Config, kind: LayerKind, layer: int) -> Iterator[Elements]:
     if rank is not None:
         yield from _latent_attention(config, rank, layer)
         return
-    yield Role.LINEAR, layer, 2 * hidden * heads * size
+    # A gated output doubles the query.
+    queries = 2 if config.flag("attn_output_gate") or config.family == "qwen3_next" else 1
+    yield Role.LINEAR, layer, (queries + 1) * hidden * heads * size
     yield Role.KV, layer, 2 * hidden * kv_heads(config) * size
 
 

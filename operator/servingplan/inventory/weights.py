@@ -23,7 +23,7 @@ _ENCODER = re.compile(
 )
 _SCALES = re.compile(
     r"(?:scales?|scale_inv|scale_2|global_scale|zero_point|zeros|qzeros|g_idx|weight_shape|absmax|quant_map|nested_\w+|"
-    r"quant_state\.\w+)$"
+    r"quant_state\.\w+|SCB|weight_format)$"
 )
 _ROLES: Sequence[tuple[Role, re.Pattern[str]]] = (
     (Role.OUTPUT, re.compile(r"(?:^|\.)(?:lm_head|embed_out|output)\.")),
@@ -31,7 +31,7 @@ _ROLES: Sequence[tuple[Role, re.Pattern[str]]] = (
         Role.EMBEDDING,
         re.compile(r"(?:^|\.)(?:embed_tokens\w*|wte|tok_embeddings|word_embeddings|embeddings?|embed_in)\."),
     ),
-    (Role.EXPERTS, re.compile(r"\.experts\.")),
+    (Role.EXPERTS, re.compile(r"\.experts\.|block_sparse_moe\.(?:input|output)_linear\.")),
     (Role.KV, re.compile(r"\.(?:k_proj|v_proj|wk|wv)\.")),
     (
         Role.REPLICATED,
