@@ -54,13 +54,14 @@ LAYERS = {
     "mistral with a window": ({"model_type": "mistral", "sliding_window": 32}, "s s s s"),
     "mistral without": ({"model_type": "mistral", "sliding_window": None}, "f f f f"),
     "mistral that says nothing": ({"model_type": "mistral"}, "s s s s"),
-    "qwen2 that does not use its window": ({"model_type": "qwen2", "sliding_window": 8, "use_sliding_window": False}, "f f f f"),
+    "qwen2 that does not use its window": (
+        {"model_type": "qwen2", "sliding_window": 8, "use_sliding_window": False}, "f f f f"),
     "qwen2 from a layer on": (
         {"model_type": "qwen2", "sliding_window": 8, "use_sliding_window": True, "max_window_layers": 3}, "f f f s"),
     "gemma 2": ({"model_type": "gemma2"}, "s f s f"),
     "gemma 3 by its pattern": ({"model_type": "gemma3_text", "sliding_window_pattern": 4}, "s s s f"),
     "layer types": (
-        {"layer_types": ["full_attention", "sliding_attention", "full_attention", "full_attention"], "sliding_window": 9},
+        {"layer_types": ["full_attention", "sliding_attention", *["full_attention"] * 2], "sliding_window": 9},
         "f s f f"),
     "llama 4": ({"model_type": "llama4_text", "head_dim": 16}, "c c c f"),
     "latent": ({"model_type": "deepseek_v3", **LATENT}, "l l l l"),
@@ -69,7 +70,9 @@ LAYERS = {
     "mamba": ({"model_type": "mamba", "state_size": 16, "num_attention_heads": None}, "m m m m"),
     "jamba": ({"model_type": "jamba", "attn_layer_period": 4, "attn_layer_offset": 2}, "m m f m"),
     "bamba": ({"model_type": "bamba", "attn_layer_indices": [1], **MAMBA2}, "m f m m"),
-    "granite 4": ({"model_type": "granitemoehybrid", "layer_types": ["mamba", "mamba", "attention", "mamba"], **MAMBA2}, "m m f m"),
+    "granite 4": (
+        {"model_type": "granitemoehybrid", "layer_types": ["mamba", "attention", *["mamba"] * 2], **MAMBA2},
+        "m f m m"),
     "nemotron-h": (
         {"model_type": "nemotron_h", "hybrid_override_pattern": "M-*-", "mamba_num_heads": 8, "mamba_head_dim": 16},
         "m - f -"),
@@ -125,6 +128,10 @@ def test_a_token_passes_the_experts_that_it_takes(name, billions):
     assert model(name).active_parameters / 1e9 == pytest.approx(billions, rel=0.03)
 
 
+def compressed(**weights):
+    return {"quant_method": "compressed-tensors", "config_groups": {"group_0": {"weights": weights}}}
+
+
 QUANTIZATIONS = {
     "none": (None, 16.0),
     "fp8": ({"quant_method": "fp8"}, 8.0),
@@ -136,12 +143,11 @@ QUANTIZATIONS = {
     "mxfp4": ({"quant_method": "mxfp4"}, 4.25),
     "nvfp4": ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, 4.5),
     "bitsandbytes": ({"quant_method": "bitsandbytes", "load_in_8bit": True}, 8.0),
-    "compressed-tensors 8": (
-        {"quant_method": "compressed-tensors", "config_groups": {"a": {"weights": {"num_bits": 8, "type": "float"}}}}, 8.0),
-    "compressed-tensors 4": (
-        {"quant_method": "compressed-tensors", "config_groups": {"a": {"weights": {"num_bits": 4, "type": "int", "group_size": 128}}}},
-        4 + 16 / 128),
-}  # fmt: skip
+    "compressed-tensors 8": (compressed(num_bits=8, type="float"), 8.0),
+    "compressed-tensors 4": (compressed(num_bits=4, type="int", group_size=128), 4 + 16 / 128),
+    "compressed-tensors NVFP4": (compressed(num_bits=4, type="float", group_size=16), 4.5),
+    "compressed-tensors MXFP4": (compressed(num_bits=4, type="float", group_size=32), 4.25),
+}
 
 
 @pytest.mark.parametrize(("section", "bits"), QUANTIZATIONS.values(), ids=QUANTIZATIONS)

@@ -146,7 +146,8 @@ QUANTIZED = {
                                     ("weight_shape", "I32", (2,))]),
     "fp8": ({"quant_method": "fp8", "weight_block_size": [128, 128]},
             [("weight", "F8_E4M3", (4096, 4096)), ("weight_scale_inv", "F32", (32, 32))]),
-    "mxfp4": ({"quant_method": "mxfp4"}, [("weight_blocks", "U8", (4096, 128, 16)), ("weight_scales", "U8", (4096, 128))]),
+    "mxfp4": ({"quant_method": "mxfp4"},
+              [("weight_blocks", "U8", (4096, 128, 16)), ("weight_scales", "U8", (4096, 128))]),
 }  # fmt: skip
 
 

@@ -37,8 +37,13 @@ STEP_SECONDS = 3e-3
 ALL_REDUCE_SECONDS = {Link.NVLINK: 15e-6, Link.PCIE: 50e-6}
 """One all-reduce of a decoding step; two a layer."""
 
-_ROUNDS = 200
+_ROUNDS = 2000
 _STEPS = 60
+_PRECISION, _NOTHING = 1e-6, 1e-9
+_HOPELESS = 1e3
+"""Seconds a token at which the fixed point is not worth finding."""
+
+_ENDLESS = Occupancy(in_flight=math.inf, tokens=math.inf, deviation=math.inf)
 
 
 class Bound(StrEnum):
@@ -78,36 +83,70 @@ class Speed:
     held: Occupancy
 
 
-def decode_seconds(replica: Replica, batch: float, tokens: float) -> float:
-    """One decoding step of `batch` requests that hold `tokens` in the cache.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Costs:
+    """What a step and a prompt cost a replica, worked out once.
 
-    (weights that are touched + tokens x bytes) / (0.75 bandwidth tensor) + 3 ms + 2 layers all-reduces, and not below
-    2 active parameters x batch / (0.5 FLOPS tensor). A pipeline decodes pipeline batches at once, each on its way
-    through all stages.
+    fixed, expert: bytes of weights that every step reads, and of all experts; taken: share of these for one token.
+    token: bytes read for a token in the cache at a step, over all GPUs. bandwidth: bytes/s, flops: FLOPS/s of all GPUs
+    of a stage together, efficiencies not included. overhead: seconds of a step. active: parameters that a token passes.
+    attention: elements of hidden states over the layers that look back.
     """
-    model, layout, accelerator = replica.model, replica.layout, replica.accelerator
-    batch, tokens = batch / layout.pipeline, tokens / layout.pipeline
-    traffic = touched_bytes(model, batch) + tokens * cache_traffic(replica)
-    read = traffic / (BANDWIDTH_SHARE * accelerator.bandwidth * layout.tensor)
-    compute = 2 * model.active_parameters * batch / (DECODE_SHARE * flops(replica) * layout.tensor)
-    reduces = 2 * len(model.layers) * ALL_REDUCE_SECONDS[accelerator.link] if layout.tensor > 1 else 0.0
-    return max(read + STEP_SECONDS + reduces, compute)
+
+    fixed: float
+    expert: float
+    taken: float
+    token: float
+    bandwidth: float
+    flops: float
+    overhead: float
+    active: int
+    attention: int
+    pipeline: int
+
+    def decode(self, batch: float, tokens: float) -> float:
+        """Seconds of one decoding step of `batch` requests that hold `tokens` in the cache.
+
+        (weights that are touched + tokens x bytes) / (0.75 bandwidth tensor) + 3 ms + 2 layers all-reduces, and not
+        below 2 active parameters x batch / (0.5 FLOPS tensor). Of E experts a step touches E (1 - (1 - k / E)^batch).
+        A pipeline decodes as many batches at once as it has stages, each on its way through all of them.
+        """
+        batch, tokens = batch / self.pipeline, tokens / self.pipeline
+        experts = self.expert * (1 - math.pow(1 - self.taken, max(batch, 1.0)))
+        touched = self.fixed + experts + tokens * self.token
+        read = touched / (BANDWIDTH_SHARE * self.bandwidth) + self.overhead
+        return max(read, 2 * self.active * batch / (DECODE_SHARE * self.flops))
+
+    def prefill(self, length: float) -> float:
+        """Seconds of a prompt of s tokens: (2 active parameters s + 2 layers hidden s^2) / (0.45 FLOPS tensor)."""
+        return (2 * self.active * length + 2 * self.attention * length**2) / (PREFILL_SHARE * self.flops)
 
 
-def touched_bytes(model: Model, batch: float) -> float:
-    """Bytes of weights that a step reads: of E experts, E (1 - (1 - k / E)^batch)."""
-    total = 0.0
-    for part in model.weights:
-        if part.role is Role.ENCODER or (part.role is Role.EMBEDDING and not model.tied):
-            continue
-        share = 1.0
-        if part.role is Role.EXPERTS and model.experts is not None:
-            share = 1 - (1 - model.experts.per_token / model.experts.count) ** max(batch, 1.0)
-        total += part.size * share
-    return total
+def costs(replica: Replica) -> Costs:
+    """The costs of a replica."""
+    model, tensor, accelerator = replica.model, replica.layout.tensor, replica.accelerator
+    reduces = 2 * len(model.layers) * ALL_REDUCE_SECONDS[accelerator.link] if tensor > 1 else 0.0
+    looking = sum(1 for cache in model.caches if not isinstance(cache, StateLayer))
+    return Costs(
+        fixed=sum(part.size for part in model.weights if part.role is not Role.EXPERTS and _read(part.role, model)),
+        expert=sum(part.size for part in model.weights if part.role is Role.EXPERTS),
+        taken=1.0 if model.experts is None else model.experts.per_token / model.experts.count,
+        token=_cache_traffic(replica),
+        bandwidth=accelerator.bandwidth * tensor,
+        flops=flops(replica) * tensor,
+        overhead=STEP_SECONDS + reduces,
+        active=model.active_parameters,
+        attention=looking * model.hidden,
+        pipeline=replica.layout.pipeline,
+    )
 
 
-def cache_traffic(replica: Replica) -> float:
+def _read(role: Role, model: Model) -> bool:
+    """An encoder's weights see images alone; an embedding is a look-up unless it is the output layer too."""
+    return role is not Role.ENCODER and (role is not Role.EMBEDDING or model.tied)
+
+
+def _cache_traffic(replica: Replica) -> float:
     """Bytes read for each token in the cache at a step, over all GPUs; layers with a window or state read less."""
     layout = replica.layout
     return sum(
@@ -127,19 +166,20 @@ def flops(replica: Replica) -> float:
     return tflops * 1e12
 
 
-def prefill_seconds(replica: Replica, length: float) -> float:
-    """A prompt of `length` tokens: (2 active parameters s + 2 layers hidden s^2) / (0.45 FLOPS tensor)."""
-    model = replica.model
-    attention = sum(1 for cache in model.caches if not isinstance(cache, StateLayer))
-    work = 2 * model.active_parameters * length + 2 * attention * model.hidden * length**2
-    return work / (PREFILL_SHARE * flops(replica) * replica.layout.tensor)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Prompts:
+    """Prefill over the lengths of prompts: mean seconds, squared coefficient of variation, seconds at p95."""
+
+    mean: float
+    variation: float
+    p95: float
 
 
-def _mean_prefill(replica: Replica, input_: Lengths) -> tuple[float, float]:
-    """Mean of the prefill time, and its squared coefficient of variation, over the prompts' lengths."""
-    times = [prefill_seconds(replica, input_.quantile((i + 0.5) / _STEPS)) for i in range(_STEPS)]
+def _prompts(cost: Costs, input_: Lengths) -> _Prompts:
+    times = [cost.prefill(input_.quantile((i + 0.5) / _STEPS)) for i in range(_STEPS)]
     mean = sum(times) / _STEPS
-    return mean, sum((time - mean) ** 2 for time in times) / _STEPS / mean**2
+    variation = sum((time - mean) ** 2 for time in times) / _STEPS / mean**2
+    return _Prompts(mean=mean, variation=variation, p95=cost.prefill(input_.quantile(0.95)))
 
 
 def speed(replica: Replica, workload: Workload, rate: float) -> Speed:
@@ -148,27 +188,35 @@ def speed(replica: Replica, workload: Workload, rate: float) -> Speed:
     busy = rate E[prefill] / pipeline; TPOT = decode / (1 - busy); batch = rate TPOT E[out]; TTFT p95 = prefill of the
     p95 prompt + a step + 3 busy (1 + cv^2) E[prefill] / (2 (1 - busy)), the wait of a queue.
     """
-    mean, variation = _mean_prefill(replica, workload.input)
-    busy = rate * mean / replica.layout.pipeline
+    cost = costs(replica)
+    return _speed(cost, _prompts(cost, workload.input), workload, rate)
+
+
+def _speed(cost: Costs, prompts: _Prompts, workload: Workload, rate: float) -> Speed:
+    busy = rate * prompts.mean / cost.pipeline
     if busy >= 1:
-        endless = Occupancy(in_flight=math.inf, tokens=math.inf, deviation=math.inf)
-        return Speed(rate=rate, tpot=math.inf, ttft=math.inf, e2el=math.inf, busy=busy, held=endless)
-    tpot = decode_seconds(replica, 1, 0) / (1 - busy)
+        return Speed(rate=rate, tpot=math.inf, ttft=math.inf, e2el=math.inf, busy=busy, held=_ENDLESS)
+    tpot, held = _settled(cost, workload, rate, busy)
+    wait = 3 * busy * (1 + prompts.variation) * prompts.mean / (2 * (1 - busy))
+    ttft = prompts.p95 + tpot + wait
+    e2el = ttft + tpot * workload.output.quantile(0.95)
+    return Speed(rate=rate, tpot=tpot, ttft=ttft, e2el=e2el, busy=busy, held=held)
+
+
+def _settled(cost: Costs, workload: Workload, rate: float, busy: float) -> tuple[float, Occupancy]:
+    """TPOT and what is held, each of which follows from the other."""
+    tpot = cost.decode(1, 0) / (1 - busy)
     held = occupancy(rate, tpot, workload.input, workload.output)
     for _ in range(_ROUNDS):
-        step = decode_seconds(replica, max(held.in_flight, 1), held.tokens) / (1 - busy)
-        if not math.isfinite(step) or step > 1e3:
+        step = cost.decode(max(held.in_flight, 1), held.tokens) / (1 - busy)
+        held = occupancy(rate, step, workload.input, workload.output)
+        if math.isclose(step, tpot, rel_tol=1e-6):
+            return step, held
+        if step > _HOPELESS:
             break
-        settled = math.isclose(step, tpot, rel_tol=1e-6)
         tpot = step
-        held = occupancy(rate, tpot, workload.input, workload.output)
-        if settled:
-            break
-    wait = 3 * busy * (1 + variation) * mean / (2 * (1 - busy))
-    ttft = prefill_seconds(replica, workload.input.quantile(0.95)) + tpot + wait
-    return Speed(
-        rate=rate, tpot=tpot, ttft=ttft, e2el=ttft + tpot * workload.output.quantile(0.95), busy=busy, held=held
-    )
+    # Each request that waits makes the others wait longer: there is no steady state.
+    return math.inf, _ENDLESS
 
 
 def broken(replica: Replica, workload: Workload, found: Speed) -> Iterator[Bound]:
@@ -202,15 +250,19 @@ class Estimate:
 
 def estimate(replica: Replica, workload: Workload) -> Estimate:
     """The largest rate at which everything holds, by bisection; 0 where nothing does."""
-    highest = replica.layout.pipeline / _mean_prefill(replica, workload.input)[0]
+    cost = costs(replica)
+    prompts = _prompts(cost, workload.input)
+
+    def at(rate: float) -> tuple[Speed, Bound | None]:
+        found = _speed(cost, prompts, workload, rate)
+        return found, next(broken(replica, workload, found), None)
+
+    highest = cost.pipeline / prompts.mean
     low, high = 0.0, highest
-    for _ in range(_STEPS):
+    while high - low > _PRECISION * high:
         middle = (low + high) / 2
-        if next(broken(replica, workload, speed(replica, workload, middle)), None) is None:
-            low = middle
-        else:
-            high = middle
-    bound = next(broken(replica, workload, speed(replica, workload, high)), Bound.COMPUTE)
-    return Estimate(
-        capacity=low if low > 1e-9 * highest else 0.0, bound=bound, at_capacity=speed(replica, workload, low)
-    )
+        low, high = (middle, high) if at(middle)[1] is None else (low, middle)
+        if high < _NOTHING * highest:
+            low = 0.0
+            break
+    return Estimate(capacity=low, bound=at(high)[1] or Bound.COMPUTE, at_capacity=at(low)[0])
