@@ -9,6 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 WORKED_EXAMPLE = str(ROOT / "examples" / "worked-example.yaml")
+SIZE_EXAMPLE = str(ROOT / "examples" / "models" / "qwen3-14b")
 GOLDEN = Path(__file__).parent / "golden"
 
 

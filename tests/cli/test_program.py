@@ -11,7 +11,7 @@ import click
 import pexpect
 import pytest
 
-from cli.runs import WORKED_EXAMPLE, process
+from cli.runs import SIZE_EXAMPLE, WORKED_EXAMPLE, process
 from servingplan import __version__
 from servingplan.cli.program import VERBS, program
 
@@ -27,6 +27,7 @@ OFFLINE = {
     "explain": ["explain", WORKED_EXAMPLE],
     "render": ["render", WORKED_EXAMPLE],
     "crd": ["crd"],
+    "size": ["size", SIZE_EXAMPLE, "--plan", WORKED_EXAMPLE],
 }
 
 

@@ -32,6 +32,8 @@ SETTINGS: Any = {
     "svg.hashsalt": "servingplan",
     "font.family": "sans-serif",
     "font.size": 10,
+    # A name may hold a dollar sign.
+    "text.parse_math": False,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,

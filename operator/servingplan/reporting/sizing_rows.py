@@ -24,7 +24,7 @@ Pair = tuple[str, str]
 LevelRow = tuple[str, str, str, str, str, str, str]
 ComparisonRow = tuple[str, str, str, str, str, str, str, str]
 
-COMPARISON = ("model", "GPU", "a replica", "cache", "capacity", "replicas", "GPUs", "a month")
+COMPARISON = ("model", "GPU", "layout", "cache", "capacity", "replicas", "GPUs", "a month")
 LEVELS = ("level", "demand", "replicas", "in flight", "tokens p99", "TTFT p95", "TPOT")
 
 
