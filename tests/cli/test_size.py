@@ -147,6 +147,17 @@ def test_a_capacity_can_be_said_of_one_of_several(cli):
     assert [option["capacity"]["source"] for option in found["options"]] == ["measured", "estimate"]
 
 
+def test_a_data_parallel_replica_shares_its_capacity(cli, plan_file):
+    engine = {**document()["spec"]["engine"], "parallelism": {"data": 2}}
+    result = cli("size", LLAMA, "--plan", plan_file(engine=engine), "--accelerator", "L40S", "-o", "json")
+    assert "shared by the 2 data-parallel engines of a replica" in result.stderr
+    assert only(json.loads(result.stdout))["capacity"] == {"requestsPerSecond": 2.5, "source": "measured"}
+
+
+def test_without_objectives_it_says_what_capacity_means(cli):
+    assert "no objective is stated: capacity is where the cache" in cli("size", LLAMA, *WORKLOAD).stderr
+
+
 def test_a_failed_node_takes_all_that_it_holds(cli):
     common = (SIZE_EXAMPLE, "--plan", WORKED_EXAMPLE, "--accelerator", "L40S")
     assert [level["replicas"] for level in only(as_json(cli, *common, "--failure", "node"))["levels"]] == [4, 8, 12]

@@ -184,12 +184,17 @@ def _workload(flags: Flags, plan: Plan | None) -> tuple[Workload | None, Sequenc
         return None, notes
     if rate <= 0:
         raise UsageError(f"{plan.key if plan is not None else 'the plan'} states no requests: give --rate")
+    objectives = _objectives(flags, plan)
+    if (objectives.ttft, objectives.tpot, objectives.e2el) == (None, None, None):
+        notes.append(
+            "no objective is stated: capacity is where the cache or max_num_seqs is full, however slow that is"
+        )
     multiple, duration = _burst(flags.burst)
     return Workload(
         rate=rate,
         input=_lengths("input", flags.input_tokens, plan),
         output=_lengths("output", flags.output_tokens, plan),
-        objectives=_objectives(flags, plan),
+        objectives=objectives,
         burst=multiple,
         burst_duration=duration,
     ), notes
@@ -308,7 +313,10 @@ def _planned_capacity(
     rate = min(point.requests_per_second for point in plan.capacity.points)
     words = f"{format_rate(rate)} requests/s a replica, the capacity of {plan.key},"
     if len(models) == len(accelerators) == 1:
-        return {(models[0].name, accelerators[0].name): float(rate)}, f"{words} counts in the place of an estimate"
+        engines = 1 if plan.engine is None else plan.engine.parallelism.data
+        shared = f", shared by the {engines} data-parallel engines of a replica" if engines > 1 else ""
+        pair = models[0].name, accelerators[0].name
+        return {pair: float(rate) / engines}, f"{words} counts in the place of an estimate{shared}"
     return {}, f"{words} is not used: it was measured on one accelerator; name it with --accelerator or --capacity"
 
 

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from servingplan.hardware.model import Attention, AttentionLayer, CacheLayer, StateLayer
 from servingplan.inventory import states
-from servingplan.inventory.fields import Config
+from servingplan.inventory.fields import MOST_LAYERS, Config
 
 
 class LayerKind(StrEnum):
@@ -81,6 +81,8 @@ _FULL_EVERY: Mapping[str, int] = {
 def layer_kinds(config: Config) -> tuple[LayerKind, ...]:
     """The kind of each layer, in order. Raises InputError for kinds that are not known."""
     count = config.count("layers")
+    if count > MOST_LAYERS:
+        config.refuse("InvalidField", f"num_hidden_layers is {count}: no model has so many, download the file again")
     for rule in (_by_pattern, _by_types, _by_family):
         kinds = rule(config, count)
         if kinds:
@@ -138,7 +140,7 @@ def _alternating(config: Config, count: int) -> Sequence[LayerKind]:
 def _full_layers(config: Config, count: int) -> Collection[int]:
     """The layers with attention, in families whose others are recurrent."""
     if config.family == "jamba":
-        return range(int(config.get("attn_layer_offset") or 0), count, config.count("attn_layer_period"))
+        return range(config.whole_number("attn_layer_offset"), count, config.count("attn_layer_period"))
     if config.family.startswith("qwen3"):
         every = config.count("full_attention_interval", _EVERY_FOURTH)
         return range(every - 1, count, every)
@@ -146,7 +148,7 @@ def _full_layers(config: Config, count: int) -> Collection[int]:
         return listed
     if numbered := config.section("linear_attn_config").get("full_attn_layers"):
         # Kimi numbers layers from 1.
-        return [i - 1 for i in numbered]
+        return [i - 1 for i in numbered if isinstance(i, int)] if isinstance(numbered, list) else []
     if kinds := config.sequence("attn_type_list"):
         return [i for i, kind in enumerate(kinds) if kind == 1]
     return config.refuse("FieldMissing", "layer_types is missing: it says which layers are recurrent")
@@ -156,6 +158,8 @@ def _llama4(config: Config, count: int) -> Sequence[LayerKind]:
     """Layers without rotary embedding see everything; the others see their chunk."""
     rotary = config.sequence("no_rope_layers") or [(i + 1) % _EVERY_FOURTH != 0 for i in range(count)]
     chunked = config.optional("attention_chunk_size") is not None
+    if len(rotary) != count:
+        config.refuse("InvalidField", f"no_rope_layers has {len(rotary)} entries for {count} layers")
     return [LayerKind.CHUNKED if rotates and chunked else LayerKind.FULL for rotates in rotary]
 
 
@@ -192,7 +196,7 @@ def state_maker(config: Config) -> StateMaker:
 
 def head_size(config: Config) -> int:
     """Elements of a head: as stated, or hidden / heads."""
-    return config.count("head_size", config.count("hidden") // config.count("heads"))
+    return config.count("head_size", max(1, config.count("hidden") // config.count("heads")))
 
 
 def kv_heads(config: Config) -> int:

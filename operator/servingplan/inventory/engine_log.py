@@ -34,8 +34,8 @@ _PATTERNS = {
     "outside_torch": re.compile(r"non-torch forward increase memory: ([\d.]+) ?GiB"),
     "graphs": re.compile(r"Estimated CUDA graph memory: ([\d.]+) GiB total"),
     "cache": re.compile(r"Available KV cache memory: ([\d.]+) GiB"),
-    "tokens": re.compile(r"KV cache size: ([\d,]+) tokens"),
-    "concurrency": re.compile(r"tokens per request: ([\d.]+)x"),
+    "tokens": re.compile(r"KV cache size: (\d[\d,]*) tokens"),
+    "concurrency": re.compile(r"tokens per request: (\d+(?:\.\d+)?)x"),
     "device": re.compile(r"total_memory=([\d.]+) ?GiB"),
 }
 
@@ -83,6 +83,9 @@ def parse_log(path: str, text: str) -> EngineLog:
     missing = [name for name in ("tokens", "concurrency", "max_len") if not found[name]]
     if missing:
         refuse(path, "LogIncomplete", f"it does not say {_WORDS[missing[0]]}: the server did not start, or log INFO")
+    tokens = min(int(number.replace(",", "")) for number in found["tokens"])
+    if tokens == 0:
+        refuse(path, "NoCache", "its KV cache holds no token: the server did not start")
     return EngineLog(
         path=path,
         version=Version.parse(found["version"][0]),
@@ -99,7 +102,7 @@ def parse_log(path: str, text: str) -> EngineLog:
         outside_torch=_bytes(found["outside_torch"], max),
         graphs=_bytes(found["graphs"], max),
         cache=_bytes(found["cache"], min),
-        tokens=min(int(number.replace(",", "")) for number in found["tokens"]),
+        tokens=tokens,
         concurrency=min(float(number) for number in found["concurrency"]),
         device=_bytes(found["device"], min),
     )

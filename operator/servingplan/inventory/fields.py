@@ -27,6 +27,11 @@ SPELLINGS: Mapping[str, Sequence[str]] = {
     "positions": ("max_position_embeddings", "n_positions", "seq_length", "max_sequence_length", "n_ctx"),
 }
 
+LARGEST = 10**9
+"""No count in a config is larger."""
+
+MOST_LAYERS = 10_000
+
 _TIED = {"tie_word_embeddings": True}
 FAMILY_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "gemma": {**_TIED, "head_dim": 256},
@@ -117,6 +122,13 @@ class Config:
         """A boolean; missing is False."""
         return self.get(name) is True
 
+    def whole_number(self, name: str, section: Mapping[str, Any] | None = None) -> int:
+        """A whole number of this config or a section of it, 0 included. Raises InputError where it is none."""
+        value = self.get(name) if section is None else section.get(name)
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST:
+            self.refuse("InvalidField", f"{name} is {value!r}, not a whole number: download the file again")
+        return int(value)
+
     def sequence(self, name: str) -> Sequence[Any]:
         """A list; empty where it is missing."""
         value = self.get(name)
@@ -132,7 +144,7 @@ class Config:
         refuse(self.path, reason, message)
 
     def _positive(self, name: str, value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= LARGEST:
             self.refuse("InvalidField", f"{name} is {value!r}, not a positive whole number: download the file again")
         return int(value)
 

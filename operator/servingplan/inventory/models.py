@@ -11,7 +11,7 @@ from typing import Any
 
 from servingplan.hardware.model import Layer, Model, WeightPart, WeightSource
 from servingplan.inventory.attention import LayerKind, kv_heads, layer_caches, layer_kinds
-from servingplan.inventory.fields import Config, read_config
+from servingplan.inventory.fields import LARGEST, Config, read_config
 from servingplan.inventory.files import read_object, refuse
 from servingplan.inventory.parameters import experts
 from servingplan.inventory.quantization import Stored, stored
@@ -113,7 +113,9 @@ def _max_len(config: Config) -> int:
     positions = config.count("positions", 2048)
     scaling: Mapping[str, Any] = config.section("rope_scaling") or config.section("rope_parameters")
     kind, factor = str(scaling.get("rope_type") or scaling.get("type") or "default"), scaling.get("factor")
-    if kind in _UNSCALED or not isinstance(factor, int | float) or config.family.startswith("gemma3"):
+    if kind in _UNSCALED or config.family.startswith("gemma3"):
+        return positions
+    if isinstance(factor, bool) or not isinstance(factor, int | float) or not 1 <= factor <= LARGEST:
         return positions
     original = scaling.get("original_max_position_embeddings")
-    return round(factor * (original if kind == "yarn" and isinstance(original, int) else positions))
+    return round(factor * (original if kind == "yarn" and isinstance(original, int) and original > 0 else positions))

@@ -117,7 +117,7 @@ def has_experts(config: Config, layer: int) -> bool:
     if layer < dense_first or layer in config.sequence("mlp_only_layers"):
         return False
     if (period := config.optional("expert_layer_period")) is not None:
-        return layer % period == int(config.get("expert_layer_offset") or 0)
+        return layer % period == config.whole_number("expert_layer_offset")
     if (every := config.optional("interleave_moe_layer_step")) is not None:
         return (layer + 1) % every == 0
     step = config.optional("decoder_sparse_step")

@@ -14,6 +14,8 @@ from servingplan.inventory.fields import Config
 SCALE_BITS = 16
 """A group's scale, where the method does not say otherwise."""
 
+MOST_BITS = 64
+
 MXFP4_BITS, NVFP4_BITS = 4.25, 4.5
 """4 bits and a scale of 8 bits for each 32 (MXFP4) or 16 (NVFP4) weights."""
 
@@ -44,9 +46,12 @@ def stored(config: Config, dtype_bytes: int) -> Stored:
             f"quantization_config.quant_method {method!r} is not known; known are {', '.join(sorted(_METHODS))}",
         )
     try:
-        return Stored(bits=reader(section), method=method, experts_only=method in _EXPERTS_ONLY)
-    except (KeyError, TypeError, ValueError, StopIteration, AttributeError):
+        bits = reader(section)
+    except (KeyError, TypeError, ValueError, StopIteration, AttributeError, ArithmeticError, IndexError):
+        bits = 0.0
+    if not 1 <= bits <= MOST_BITS:
         config.refuse("InvalidField", f"quantization_config of {method} does not say how many bits its weights have")
+    return Stored(bits=bits, method=method, experts_only=method in _EXPERTS_ONLY)
 
 
 def _grouped(bits: Any, group: Any, zero_bits: float = 0.0) -> float:

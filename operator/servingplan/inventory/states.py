@@ -74,8 +74,9 @@ def delta_net(config: Config, dtype_bytes: int) -> tuple[StateLayer, int]:
 def delta_attention(config: Config, dtype_bytes: int) -> tuple[StateLayer, int]:
     """Kimi Delta Attention: state, always float32, and parameters of one layer."""
     linear = config.section("linear_attn_config")
-    hidden, heads, head = config.count("hidden"), int(linear["num_heads"]), int(linear["head_dim"])
-    kernel, size = int(linear.get("short_conv_kernel_size", 4)), heads * head
+    hidden, kernel = config.count("hidden"), config.whole_number("short_conv_kernel_size", linear)
+    heads, head = config.whole_number("num_heads", linear), config.whole_number("head_dim", linear)
+    size = heads * head
     state = StateLayer(
         tensors=(
             StateTensor(elements=3 * size * (kernel - 1), bytes_each=dtype_bytes),
@@ -88,7 +89,7 @@ def delta_attention(config: Config, dtype_bytes: int) -> tuple[StateLayer, int]:
 def lightning(config: Config, dtype_bytes: int) -> tuple[StateLayer, int]:
     """Lightning attention (MiniMax): state and parameters of one layer."""
     hidden, heads = config.count("hidden"), config.count("heads")
-    head = config.count("head_size", hidden // heads)
+    head = config.count("head_size", max(1, hidden // heads))
     state = StateLayer(tensors=(StateTensor(elements=heads * head * head, bytes_each=dtype_bytes),))
     return state, 5 * hidden * heads * head
 
