@@ -133,6 +133,12 @@ def test_the_engine_of_a_plan_is_the_one_that_is_sized(cli):
     assert found["model"]["quantization"] == "fp8"
 
 
+def test_a_plan_that_serves_another_format_than_the_checkpoint_is_noted(cli, plan_file):
+    engine = {**document()["spec"]["engine"], "quantization": "awq"}
+    result = cli("size", LLAMA, "--plan", plan_file(engine=engine), "--max-model-len", "8192")
+    assert "Note: llm/support-chat serves awq, and config.json says that nothing is quantised" in result.stderr
+
+
 def test_the_capacity_of_a_plan_belongs_to_one_accelerator(cli):
     result = cli("size", SIZE_EXAMPLE, "--plan", WORKED_EXAMPLE, "--compare", "-o", "json")
     assert "is not used: it was measured on one accelerator" in result.stderr

@@ -104,7 +104,8 @@ def command(*, models: tuple[str, ...], compare: bool, output: str, **flags: Any
       servingplan size models/qwen3-8b --plan plan.yaml --accelerator L40S
       servingplan size a b --plan plan.yaml --compare --price L40S=1.1 -o html > sizes.html
     """  # noqa: D301  \b is the sign by which click keeps lines as they are
-    from servingplan.cli.sizing import Flags, sized  # noqa: PLC0415  the help loads no models and no plans
+    from servingplan.cli.sizing import sized  # noqa: PLC0415  the help loads no models and no plans
+    from servingplan.cli.sizing_workload import Flags  # noqa: PLC0415  as above
     from servingplan.reporting.sizing_document import study_document  # noqa: PLC0415  as above
 
     found, notes = sized(models, Flags(**flags))

@@ -6,74 +6,30 @@ In: flags as typed. Out: a `Study`, and notes for the person. Flags win over the
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import timedelta
-from decimal import Decimal
 from pathlib import Path
 
 from servingplan.cli.files import one_plan_from
+from servingplan.cli.sizing_workload import Flags, span, workload_of
 from servingplan.errors import UsageError
 from servingplan.hardware.accelerator import Accelerator
 from servingplan.hardware.engine import CACHE_DTYPES, KNOWN_VERSION, Version
-from servingplan.hardware.lengths import Lengths
 from servingplan.hardware.memory import Logged
 from servingplan.hardware.model import Model
 from servingplan.hardware.parallelism import Layout
 from servingplan.hardware.replicas import Failure
 from servingplan.hardware.storage import Keeping
 from servingplan.hardware.study import Asked, Serving, Study, study
-from servingplan.hardware.traffic import Workload
 from servingplan.hardware.weights import FORMAT_BITS, requantized
 from servingplan.inventory.accelerators import read_accelerators, shipped
 from servingplan.inventory.engine_log import EngineLog, read_log
 from servingplan.inventory.models import read_model
-from servingplan.planning.plan import Level, Objective, Objectives, Plan, Rate
-from servingplan.planning.units import format_rate, parse_duration
+from servingplan.planning.plan import Plan
+from servingplan.planning.units import format_rate
 
 OWN_FORMAT = "own"
 DEVICE_TOLERANCE = 0.02
 """A log's GPU is one of the table whose memory is within this share of it."""
-
-_QUANTILE = re.compile(r"p(50|[5-9]\d)=(\d+)")
-_LIMIT = re.compile(r"(p50|p90|p95|p99)=(.+)")
-_BURST = re.compile(r"(\d+(?:\.\d+)?)x(.+)")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flags:
-    """The options of the verb, as click parsed them."""
-
-    plan_file: str | None
-    name: str | None
-    rate: float | None
-    input_tokens: str | None
-    output_tokens: str | None
-    ttft: str | None
-    tpot: str | None
-    e2el: str | None
-    burst: str
-    failure: str
-    spare: int | None
-    capacities: Sequence[str]
-    names: Sequence[str]
-    table: str | None
-    prices: Sequence[str]
-    log_file: str | None
-    model_versions: int
-    metrics_retention: str
-    scrape_interval: str
-    formats: Sequence[str]
-    tensor: int | None
-    pipeline: int | None
-    max_model_len: int | None
-    max_num_seqs: int | None
-    max_num_batched_tokens: int | None
-    utilization: float | None
-    cache_dtype: str | None
-    prefix_caching: bool | None
-    version: str | None
 
 
 def sized(paths: Sequence[str], flags: Flags) -> tuple[Study, Sequence[str]]:
@@ -86,8 +42,10 @@ def sized(paths: Sequence[str], flags: Flags) -> tuple[Study, Sequence[str]]:
     if log is not None and not single:
         known = ", ".join(found.name for found in accelerators)
         raise UsageError(f"--log belongs to one model on one accelerator, not to {len(models)} on {known}")
-    workload, notes = _workload(flags, plan)
-    measured: Mapping[tuple[str, str], float] = dict(_measured(flags, models, accelerators, workload))
+    workload, notes = workload_of(flags, plan)
+    measured: Mapping[tuple[str, str], float] = dict(_measured(flags, models, accelerators))
+    if plan is not None and (unlike := _unlike(plan, models)) is not None:
+        notes = [*notes, unlike]
     if plan is not None and workload is not None and not flags.capacities:
         measured, said = _planned_capacity(plan, models, accelerators)
         notes = [*notes, said]
@@ -98,8 +56,8 @@ def sized(paths: Sequence[str], flags: Flags) -> tuple[Study, Sequence[str]]:
         measured=measured,
         keeping=Keeping(
             versions=flags.model_versions,
-            retention=_span("--metrics-retention", flags.metrics_retention),
-            interval=_span("--scrape-interval", flags.scrape_interval),
+            retention=span("--metrics-retention", flags.metrics_retention),
+            interval=span("--scrape-interval", flags.scrape_interval),
         ),
     )
     serving = _serving(flags, plan, log, measured=bool(measured))
@@ -130,6 +88,14 @@ def _formats(model: Model, flags: Flags, plan: Plan | None) -> Iterator[Model]:
             )
         else:
             yield requantized(model, form)
+
+
+def _unlike(plan: Plan, models: Sequence[Model]) -> str | None:
+    """What the plan says of quantisation and the checkpoints do not."""
+    planned = None if plan.engine is None else plan.engine.quantization
+    if planned is None or all(model.quantization is not None for model in models):
+        return None
+    return f"{plan.key} serves {planned}, and config.json says that nothing is quantised: weights count as stored"
 
 
 def _accelerators(flags: Flags, log: EngineLog | None) -> Sequence[Accelerator]:
@@ -168,116 +134,11 @@ def _named(name: str, table: Sequence[Accelerator]) -> Accelerator:
     )
 
 
-# ---- the workload ------------------------------------------------------------------------------------------------
-
-
-def _workload(flags: Flags, plan: Plan | None) -> tuple[Workload | None, Sequence[str]]:
-    rate, notes = flags.rate, []
-    if rate is None and plan is not None:
-        highest, because = max(_planned_rates(plan))
-        rate = float(highest)
-        notes.append(f"{format_rate(highest)} requests/s, the highest of {plan.key}: {because}")
-    stated = any((flags.input_tokens, flags.output_tokens, flags.ttft, flags.tpot, flags.e2el))
-    if rate is None:
-        if stated or flags.capacities:
-            raise UsageError("a workload needs --rate, or --plan")
-        return None, notes
-    if rate <= 0:
-        raise UsageError(f"{plan.key if plan is not None else 'the plan'} states no requests: give --rate")
-    objectives = _objectives(flags, plan)
-    if (objectives.ttft, objectives.tpot, objectives.e2el) == (None, None, None):
-        notes.append(
-            "no objective is stated: capacity is where the cache or max_num_seqs is full, however slow that is"
-        )
-    multiple, duration = _burst(flags.burst)
-    return Workload(
-        rate=rate,
-        input=_lengths("input", flags.input_tokens, plan),
-        output=_lengths("output", flags.output_tokens, plan),
-        objectives=objectives,
-        burst=multiple,
-        burst_duration=duration,
-    ), notes
-
-
-def _planned_rates(plan: Plan) -> Iterator[tuple[Decimal, str]]:
-    """Every rate that the schedule states, with who states it. Totals of replicas are no rates."""
-    levels: list[tuple[Level, str]] = [(plan.base, "base")]
-    levels += [(window.level, f"window {window.name}") for window in plan.windows]
-    levels += [(window.level, f"window {window.name}") for window in plan.cron_windows]
-    levels += [(override.level, f"override {override.name}") for override in plan.overrides]
-    levels += [
-        (found.treat_as, f"calendar {found.name}") for found in plan.calendars if isinstance(found.treat_as, Rate)
-    ]
-    yield from ((level.requests_per_second, name) for level, name in levels if isinstance(level, Rate))
-    if plan.profile is not None:
-        yield max(plan.profile.rates), "profile"
-
-
-def _lengths(which: str, text: str | None, plan: Plan | None) -> Lengths:
-    option = f"--{which}-tokens"
-    quantiles: Mapping[str, int] = {}
-    if text is not None:
-        found = [_QUANTILE.fullmatch(part.strip()) for part in text.split(",")]
-        quantiles = {f"p{match[1]}": int(match[2]) for match in found if match}
-        if None in found or len(quantiles) != len(found) or not all(quantiles.values()):
-            raise UsageError(f"{option} {text!r}: write quantiles in tokens, for example p50=600,p95=2400")
-    elif plan is not None:
-        quantiles = dict(plan.workload.tokens.input if which == "input" else plan.workload.tokens.output)
-    if not quantiles:
-        where = "" if plan is None else f", or spec.workload.tokens.{which} of {plan.key}"
-        raise UsageError(f"a workload needs {option}{where}: for example p50=600,p95=2400")
-    try:
-        return Lengths.from_quantiles(quantiles)
-    except ValueError as error:
-        raise UsageError(f"{option}: {error}") from None
-
-
-def _objectives(flags: Flags, plan: Plan | None) -> Objectives:
-    planned = Objectives() if plan is None else plan.workload.objectives
-    return dataclasses.replace(
-        planned,
-        ttft=_objective("--ttft", flags.ttft) or planned.ttft,
-        tpot=_objective("--tpot", flags.tpot) or planned.tpot,
-        e2el=_objective("--e2el", flags.e2el) or planned.e2el,
-    )
-
-
-def _objective(option: str, text: str | None) -> Objective | None:
-    if text is None:
-        return None
-    match = _LIMIT.fullmatch(text)
-    if match is None:
-        raise UsageError(f"{option} {text!r}: write a percentile (p50, p90, p95, p99) and a limit, as in p95=1500ms")
-    return Objective(percentile=match[1], limit=_span(option, match[2]))
-
-
-def _burst(text: str) -> tuple[float, timedelta]:
-    match = _BURST.fullmatch(text)
-    if match is None or float(match[1]) < 1:
-        raise UsageError(f"--burst {text!r}: write a multiple of at least 1 and how long, as in 2x10m")
-    return float(match[1]), _span("--burst", match[2])
-
-
-def _span(option: str, text: str) -> timedelta:
-    """A duration; days too."""
-    if match := re.fullmatch(r"(\d{1,5})d", text):
-        found = timedelta(days=int(match[1]))
-    else:
-        try:
-            found = parse_duration(text)
-        except ValueError as error:
-            raise UsageError(f"{option}: {error}") from None
-    if not found:
-        raise UsageError(f"{option} must be longer than 0s")
-    return found
-
-
 # ---- what was measured -------------------------------------------------------------------------------------------
 
 
 def _measured(
-    flags: Flags, models: Sequence[Model], accelerators: Sequence[Accelerator], workload: Workload | None
+    flags: Flags, models: Sequence[Model], accelerators: Sequence[Accelerator]
 ) -> Iterator[tuple[tuple[str, str], float]]:
     for text in flags.capacities:
         pair, sign, number = text.rpartition("=")
@@ -290,7 +151,7 @@ def _measured(
             yield (models[0].name, accelerators[0].name), rate
             continue
         model, _, name = pair.rpartition("@")
-        if model not in [found.name for found in models] or workload is None:
+        if model not in [found.name for found in models]:
             known = ", ".join(found.name for found in models)
             raise UsageError(f"--capacity {text}: there is no model {model!r}; there are: {known}")
         yield (model, _named(name, accelerators).name), rate

@@ -39,7 +39,7 @@ class AttentionLayer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateTensor:
-    """A part of a recurrent state, over all GPUs of a replica. fixed: kept whole on every GPU."""
+    """A part of a recurrent state, over all GPUs of a replica, which divide it."""
 
     elements: int
     bytes_each: int
@@ -145,11 +145,6 @@ class Model:
     def latent(self) -> bool:
         """True for multi-head latent attention."""
         return any(isinstance(cache, AttentionLayer) and cache.kind is Attention.LATENT for cache in self.caches)
-
-    @property
-    def recurrent(self) -> bool:
-        """True where layers keep a state instead of tokens."""
-        return any(isinstance(cache, StateLayer) for cache in self.caches)
 
     @property
     def parameters(self) -> int:

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from servingplan.hardware.model import Model, Role, WeightPart, WeightSource
 from servingplan.hardware.parallelism import Layout, stages
 
-SCALE_BITS = 0.25
-"""What a scale of 8 bits for each 32 weights adds to each of them (MXFP4); groups of 128 at 16 bits add half of it."""
+FORMAT_BITS: Mapping[str, float] = {"fp8": 8, "int8": 8, "int4": 4 + 16 / 128, "mxfp4": 4 + 8 / 32}
+"""Bits of a linear weight in the formats that can be asked for instead of the checkpoint's own.
 
-FORMAT_BITS: Mapping[str, float] = {"fp8": 8, "int8": 8, "int4": 4 + SCALE_BITS, "mxfp4": 4 + SCALE_BITS}
-"""Bits of a linear weight in the formats that can be asked for instead of the checkpoint's own."""
+Four bits come with a scale: of 16 bits for 128 weights, of 8 bits for 32 in MXFP4.
+"""
 
 _QUANTIZED = frozenset({Role.LINEAR, Role.KV, Role.EXPERTS})
 
