@@ -222,6 +222,20 @@ async def test_conflicts_are_looked_at_again_at_once_and_then_more_slowly() -> N
     assert await operator.look("2026-12-01T08:00") == CONFLICT_RETRY_S
 
 
+@pytest.mark.parametrize("conflicts", [0, 1, 3])
+async def test_the_creation_of_an_engine_is_told_once_whatever_conflicts_come_before_its_scale(conflicts: int) -> None:
+    """The Deployment's own controller writes its status right after the creation."""
+    operator = SmallOperator("2026-12-01T12:00")
+    operator.server.put(document())
+    operator.server.refuse("apply_scale", *(Conflict("it changed in between") for _ in range(conflicts)))
+    for _ in range(conflicts + 2):
+        await operator.look()
+    told = [said for said in operator.events.said if "ScaledUp" in said]
+    assert told == ["Normal ScaledUp: replicas 0 to 5: window working-day"]
+    assert (operator.status["lastScale"]["from"], operator.status["lastScale"]["to"]) == (0, 5)
+    assert [rise["from"] for rise in operator.status["leadTime"]["running"]] == [0]
+
+
 async def test_a_target_that_changes_under_our_hands_is_decided_again() -> None:
     operator = await seen("2026-12-01T07:00", running=2)
     read, raced = operator.server.get, False

@@ -14,7 +14,7 @@ from typing import Any
 from servingplan.controller.apply import Applier
 from servingplan.controller.clock import Clock
 from servingplan.controller.drain import Drainer, DrainingReplica, DrainState
-from servingplan.controller.field_owners import field_owners
+from servingplan.controller.field_owners import field_owners, only_main_entry
 from servingplan.controller.targets import TargetView, kind_of
 from servingplan.errors import Conflict, Refused
 from servingplan.planning.decision import Decision
@@ -102,8 +102,9 @@ class Actor:
             if verdict.write is not None and drain.may_lower_to > verdict.write:
                 verdict = replace(verdict, write=None, again_at=_earlier(verdict.again_at, drain.wait_until))
             outcome = replace(outcome, draining=drain.draining)
+            before = 0 if self._is_new(plan, view) else observation.current or 0
             view = await self._applier.write_replicas(view, verdict)
-            outcome = _after(outcome, verdict, view, decision, now)
+            outcome = _after(outcome, verdict, view, decision, now, before=before)
             if plan.engine is not None:
                 outcome = await self._apply_objects(plan, owner, view, outcome, written=verdict.write is not None)
         except Refused as refusal:
@@ -176,6 +177,13 @@ class Actor:
             return replace(verdict, write=None)
         return verdict
 
+    def _is_new(self, plan: Plan, view: TargetView) -> bool:
+        """True from the creation of an engine to its first ``/scale``, however many looks that takes.
+
+        A conflict or a stop in between must not make of the creation a value that was found.
+        """
+        return plan.engine is not None and only_main_entry(view.owners, self._manager)
+
     def _created(self, live: Object) -> datetime:
         return self._clock.from_real(datetime.fromisoformat(live["metadata"]["creationTimestamp"]))
 
@@ -184,22 +192,23 @@ class Actor:
         return field_owners(view.owners, manager=self._manager, clock=self._clock, subresource=subresource)
 
 
-def _after(outcome: Outcome, verdict: Verdict, view: TargetView, decision: Decision, now: datetime) -> Outcome:
-    """What is remembered after the write that a verdict asked for."""
-    observation, before = outcome.observation, outcome.observation.current
+def _after(
+    outcome: Outcome, verdict: Verdict, view: TargetView, decision: Decision, now: datetime, *, before: int
+) -> Outcome:
+    """What is remembered after the write that a verdict asked for. before: the replicas that ran until then."""
     current = verdict.write if verdict.write is not None else view.current
     changed = current is not None and current != before and verdict.write is not None
     ended = outcome.contest is not None and verdict.contest is None
     scaled = None
     if changed and current is not None:
-        scaled = Scale(time=now, before=before or 0, after=current, because=decision.because)
+        scaled = Scale(time=now, before=before, after=current, because=decision.because)
     last_scale = scaled or outcome.last_scale
     if scaled is None and current is not None and (ended or outcome.last_scale is None):
         because = "nobody else writes replicas any more" if ended else "taken over"
         last_scale = Scale(time=now, before=current, after=current, because=because)
     return replace(
         outcome,
-        observation=replace(observation, current=current),
+        observation=replace(outcome.observation, current=current),
         last_scale=last_scale,
         scaled=scaled,
         contest=verdict.contest,

@@ -229,7 +229,7 @@ class Reconciler:
             seen.view,
             remembered=remembered.last_scale,
             last_scale=outcome.last_scale,
-            written=outcome.scaled is not None,
+            written=outcome.observation.current != observation.current,
             observation=outcome.observation,
             clock=self._p.clock,
             now=now,
