@@ -13,10 +13,10 @@ from servingplan.controller.observe import Observer, Seen
 from servingplan.controller.store import Key, Store, target_of
 from servingplan.planning.observation import Stage
 from servingplan.planning.reasons import Reason
-from servingplan.rendering.metadata import INSTALLATION_LABEL, PLAN_LABEL
+from servingplan.rendering.metadata import ADOPT_ANNOTATION, INSTALLATION_LABEL, PLAN_LABEL
 from servingplan.rendering.situation import Accelerators
 from support.live import Server, StillClock, autoscaler, live_plan, node, pod, ready_pod, workload
-from support.specs import config_map, document, targeting
+from support.specs import ENGINE, config_map, document, targeting
 
 GPU = [{"nvidia.com/gpu": "2"}]
 
@@ -138,6 +138,48 @@ async def test_a_deployment_of_somebody_else_has_the_name_of_an_engine() -> None
     reason, message = await Looking(document(), workload("support-chat")).trouble()
     assert reason is Reason.NAME_TAKEN
     assert "annotate it with servingplan.dev/adopt-by=support-chat if its selector is" in message
+
+
+def given(*containers: str, **pod: Any) -> dict[str, Any]:
+    """A stranger's Deployment that is annotated for the plan and selects what an engine's would."""
+    live = workload("support-chat", replicas=2)
+    live["metadata"]["annotations"] = {ADOPT_ANNOTATION: "support-chat"}
+    live["spec"]["selector"] = {"matchLabels": {PLAN_LABEL: "support-chat"}}
+    live["spec"]["template"]["spec"] = {"containers": [{"name": name} for name in containers], **pod}
+    return live
+
+
+async def test_a_deployment_that_is_given_with_the_engine_s_container_alone_is_no_trouble() -> None:
+    assert (await Looking(document(), given("engine")).look()).trouble is None
+
+
+@pytest.mark.parametrize(
+    ("live", "named"),
+    [
+        pytest.param(given("vllm"), "vllm", id="the engine under another name"),
+        pytest.param(given("engine", "proxy", "agent"), "agent, proxy", id="containers beside it"),
+        pytest.param(given("engine", initContainers=[{"name": "fetch"}]), "fetch", id="a container before it"),
+    ],
+)
+async def test_a_deployment_whose_containers_would_go_on_beside_the_engine_is_refused(live: Any, named: str) -> None:
+    reason, message = await Looking(document(), live).trouble()
+    assert reason is Reason.NAME_TAKEN
+    assert message == (
+        f"Deployment llm/support-chat is given to this plan and is not touched: its pods would run {named} beside the "
+        "plan's container engine. In the Deployment, rename the container of the engine to engine and remove what "
+        "else there is; what is to stay belongs into spec.engine.podTemplate too"
+    )
+
+
+async def test_a_container_that_the_plan_names_too_may_stay() -> None:
+    engine = {**ENGINE, "podTemplate": {"spec": {"containers": [{"name": "proxy", "image": "registry.local/proxy:1"}]}}}
+    assert (await Looking(document(engine=engine), given("engine", "proxy")).look()).trouble is None
+
+
+async def test_a_container_that_somebody_adds_to_an_engine_of_ours_is_no_trouble() -> None:
+    live = ours(replicas=2)
+    live["spec"]["template"]["spec"]["containers"] = [{"name": "engine"}, {"name": "injected"}]
+    assert (await Looking(document(), live).look()).trouble is None
 
 
 async def test_an_engine_s_own_deployment_is_no_trouble() -> None:
