@@ -82,7 +82,9 @@ GPUS = {
     "one container": ([{"nvidia.com/gpu": "2", "cpu": "4"}], "nvidia.com/gpu", 2),
     "two containers together": ([{"nvidia.com/gpu": "2"}, {"nvidia.com/gpu": "1"}], "nvidia.com/gpu", 3),
     "another vendor's": ([{"amd.com/gpu": "1"}], "amd.com/gpu", 1),
-    "a slice of one": ([{"nvidia.com/mig-1g.10gb": "1"}], None, None),
+    "slices of one": ([{"nvidia.com/mig-1g.10gb": "2"}], "nvidia.com/mig-1g.10gb", 2),
+    "no graphics processor": ([{"habana.ai/gaudi": "8"}], "habana.ai/gaudi", 8),
+    "a network device and no accelerator": ([{"rdma/output-tpu": "1", "migrate.io/slots": "3"}], None, None),
     "a container without limits": ([{}, {"nvidia.com/gpu": "1"}], "nvidia.com/gpu", 1),
 }
 
