@@ -26,8 +26,6 @@ from servingplan.localcluster.kubectl import Kubectl
 from support.charts import CHART, run_helm
 
 CONTEXT = os.environ.get("SERVINGPLAN_E2E_CONTEXT", "")
-
-
 MEASURED = "measured"
 
 
