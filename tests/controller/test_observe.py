@@ -71,6 +71,17 @@ async def test_a_target_is_observed_with_its_pods() -> None:
     assert (seen.view.gpus, seen.view.gpu_resource) == (2, "nvidia.com/gpu")
 
 
+async def test_a_replica_whose_node_went_down_says_so() -> None:
+    unready = pod("a", phase="Running", node="node-1")
+    looking = Looking(named(), workload(replicas=1), pods=[unready])
+    looking.store.put_node(node(ready="Unknown"))
+    seen = await looking.look()
+    assert seen.observation is not None
+    (found,) = seen.observation.replicas
+    assert found.trouble is not None
+    assert (found.trouble.reason, found.starting) == (Reason.NODE_NOT_READY, False)
+
+
 async def test_an_engine_that_does_not_exist_yet_is_no_trouble() -> None:
     seen = await Looking(document()).look()
     assert seen.trouble is None

@@ -147,7 +147,7 @@ class Observer:
         resource, gpus = next((each for each in named if each != (None, None)), (None, None))
         followed = following(plan)
         found = TargetPods(
-            replicas=replicas(pods.items, self._clock),
+            replicas=replicas(pods.items, self._clock, is_down=self._store.is_down),
             serving=() if followed is None else serving_pods(pods.items, followed, self._clock),
             gpu_resource=resource,
             gpus=gpus,
