@@ -81,16 +81,8 @@ async def acted(
     last_scale = actor.last_scale(view, last_scale, contest, NOW)
     observation = Observation(current=view.current, ready=view.ready or 0, maximum=view.maximum)
     decision = decide(plan, observation, History(last_scale=last_scale), NOW)
-    return await actor.act(
-        plan,
-        live_plan(document(plan.name)),
-        view,
-        observation,
-        decision,
-        last_scale=last_scale,
-        contest=contest,
-        now=NOW,
-    )
+    found = Outcome(observation=observation, last_scale=last_scale, contest=contest)
+    return await actor.act(plan, live_plan(document(plan.name)), view, found, decision, now=NOW)
 
 
 # ---- what was scaled last ----

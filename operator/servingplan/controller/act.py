@@ -15,6 +15,7 @@ from servingplan.controller.apply import Applier
 from servingplan.controller.clock import Clock
 from servingplan.controller.drain import Drainer, DrainingReplica, DrainState
 from servingplan.controller.field_owners import field_owners, only_main_entry
+from servingplan.controller.store import Key
 from servingplan.controller.targets import TargetView, kind_of
 from servingplan.errors import Conflict, Refused
 from servingplan.planning.decision import Decision
@@ -80,29 +81,22 @@ class Actor:
         return Scale(time=now, before=before, after=view.current, because=because)
 
     async def act(
-        self,
-        plan: Plan,
-        document: Object,
-        view: TargetView,
-        observation: Observation,
-        decision: Decision,
-        *,
-        last_scale: Scale | None,
-        contest: Contest | None,
-        now: datetime,
+        self, plan: Plan, document: Object, view: TargetView, found: Outcome, decision: Decision, *, now: datetime
     ) -> Outcome:
-        """Carry out a decision. Raises Conflict, before anything is written, and Unreachable: look and decide again."""
-        outcome = Outcome(observation=observation, last_scale=last_scale, contest=contest)
-        owner = _owner(document)
+        """Carry out a decision, from what was found on.
+
+        Raises Conflict, before anything is written, and Unreachable: look and decide again.
+        """
+        outcome, owner = found, _owner(document)
         try:
             if plan.engine is not None and view.live is None:
                 view = await self._applier.create_engine(plan, owner, decision.desired)
-            verdict = self._judge(view, decision, last_scale, contest, now)
-            drain = await self._drain(plan, view, observation, verdict, now)
+            verdict = self._judge(view, decision, found, now)
+            drain = await self._drain(plan, view, found.observation, verdict, now)
             if verdict.write is not None and drain.may_lower_to > verdict.write:
                 verdict = replace(verdict, write=None, again_at=_earlier(verdict.again_at, drain.wait_until))
             outcome = replace(outcome, draining=drain.draining)
-            before = 0 if self._is_new(plan, view) else observation.current or 0
+            before = 0 if self._is_new(plan, view) else found.observation.current or 0
             view = await self._applier.write_replicas(view, verdict)
             outcome = _after(outcome, verdict, view, decision, now, before=before)
             if plan.engine is not None:
@@ -131,9 +125,9 @@ class Actor:
         )
         return state if leave_idle else DrainState(may_lower_to=desired)
 
-    def forget(self, plan_key: str) -> None:
+    def forget(self, key: Key) -> None:
         """Drop what is remembered of a plan that is gone."""
-        self._drainer.forget(plan_key)
+        self._drainer.forget(str(key))
 
     async def _apply_objects(
         self, plan: Plan, owner: Owner, view: TargetView, outcome: Outcome, *, written: bool
@@ -155,21 +149,14 @@ class Actor:
                 return replace(outcome, held=applied.held, refused=applied.trouble)
         return replace(outcome, unfinished=True)
 
-    def _judge(
-        self,
-        view: TargetView,
-        decision: Decision,
-        last_scale: Scale | None,
-        contest: Contest | None,
-        now: datetime,
-    ) -> Verdict:
+    def _judge(self, view: TargetView, decision: Decision, found: Outcome, now: datetime) -> Verdict:
         current = view.current or 0
         verdict = judge(
             desired=decision.desired,
             current=current,
             owners=self._owners(view),
-            last_scale=last_scale,
-            contest=contest,
+            last_scale=found.last_scale,
+            contest=found.contest,
             now=now,
         )
         if verdict.write == current and not kind_of(view.ref).applied:
