@@ -222,6 +222,16 @@ async def test_replicas_are_lowered_only_when_the_one_that_leaves_is_idle(make: 
     assert (operator.replicas(), engines.marks(victim)) == (4, {DRAINING_ANNOTATION, DELETION_COST_ANNOTATION})
 
 
+async def test_while_a_replica_drains_status_tells_what_comes_after_the_fall(make: Callable[[str], Engines]) -> None:
+    engines = make("2026-12-01T19:40")
+    operator = await heard(engines)
+    shown = []
+    for at in ("2026-12-01T20:00", "2026-12-01T20:00:20", "2026-12-01T20:01"):
+        await operator.look(at)
+        shown.append((len(engines.labelled()), operator.status["nextChange"]["summary"]))
+    assert shown == [(4, "5 at Wed 07:48 CET")] * 3
+
+
 async def test_a_raise_in_the_middle_of_a_drain_brings_the_replica_back(make: Callable[[str], Engines]) -> None:
     engines = make("2026-12-01T19:40")
     operator = await heard(engines)

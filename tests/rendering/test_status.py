@@ -248,12 +248,24 @@ def test_an_edit_that_leaves_every_number_renews_the_words() -> None:
 # ---- what comes next ----
 
 
-def test_a_fall_that_is_not_carried_out_announces_no_next_step() -> None:
-    day = a_day("2026-12-01T21:00", running=5, plan=a_plan(suspend=True))
+@pytest.mark.parametrize(
+    ("at", "coming"),
+    [
+        pytest.param("2026-12-01T21:00", "5 at Wed 07:48 CET", id="tomorrow"),
+        pytest.param("2026-12-04T21:00", "5 at Mon 07:48 CET", id="after a weekend"),
+    ],
+)
+def test_a_fall_that_is_not_carried_out_announces_what_the_schedule_does_after_it(at: str, coming: str) -> None:
+    day = a_day(at, running=5, plan=a_plan(suspend=True))
     first = dict(day.look())
     day.now += 30 * MINUTE
-    assert "nextChange" not in first
+    assert first["nextChange"]["summary"] == coming
     assert day.look() == first
+
+
+def test_a_fall_that_is_not_carried_out_and_has_nothing_after_it_announces_nothing() -> None:
+    day = a_day("2026-12-01T21:00", running=5, plan=a_plan(suspend=True, windows=()))
+    assert "nextChange" not in day.look()
 
 
 def test_a_fall_that_goes_on_announces_its_end() -> None:
