@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -16,6 +17,10 @@ from servingplan.rendering.metadata import ADOPT_ANNOTATION, INSTALLATION_LABEL,
 from servingplan.rendering.objects import render
 from support.live import Server, owns_replicas, workload
 from support.plans import a_plan, an_engine
+from support.small_operator import ENGINE, SmallOperator
+from support.small_operator import PLAN as PLAN_REF
+from support.specs import ENGINE as ENGINE_SPEC
+from support.specs import document
 
 PLAN = a_plan()
 OWNER = Owner(uid="uid-support-chat", api_version="servingplan.dev/v1alpha1", kind="ServingPlan", name="support-chat")
@@ -83,6 +88,82 @@ async def test_what_somebody_else_has_under_our_name_is_left_alone_and_the_rest_
     assert f"{manifest['kind']} llm/support-chat exists and is not this plan's" in outcome.trouble.message
     (other,) = {"Service", "PodDisruptionBudget"} - {manifest["kind"]}
     assert server.writes == [("apply forced", other, None)]
+
+
+# ---- what is looked at ----
+
+
+def looked_at(operator: SmallOperator) -> list[str]:
+    """The kinds that were read since this was asked last."""
+    reads, operator.server.reads = [read.split()[1] for read in operator.server.reads], []
+    return reads
+
+
+async def an_engine_in_order() -> SmallOperator:
+    operator = SmallOperator("2026-12-01T12:00")
+    operator.server.put(document())
+    await operator.look()
+    operator.server.make_ready(ENGINE)
+    await operator.look()
+    operator.wrote()
+    looked_at(operator)
+    return operator
+
+
+async def test_what_nobody_else_changes_is_looked_at_once_a_relist() -> None:
+    operator = await an_engine_in_order()
+    await operator.look()
+    assert looked_at(operator) == ["ServingPlan", "Deployment", "Pod"]
+    operator.applier.verify_anew()
+    await operator.look()
+    assert looked_at(operator) == ["ServingPlan", "Deployment", "Pod", "Service", "PodDisruptionBudget"]
+
+
+@pytest.mark.parametrize("gone", [True, False], ids=["deleted", "edited"])
+@pytest.mark.parametrize("kind", ["Service", "PodDisruptionBudget"])
+async def test_what_somebody_else_did_to_it_is_mended_with_the_next_relist(kind: str, gone: bool) -> None:
+    operator = await an_engine_in_order()
+    (ref,) = [ref for ref in operator.server.objects if ref.kind == kind]
+    rendered = deepcopy(operator.server.objects[ref]["spec"])
+    if gone:
+        del operator.server.objects[ref]
+    else:
+        operator.server.put({**operator.server.objects[ref], "spec": {"selector": rendered["selector"]}})
+    operator.applier.verify_anew()
+    await operator.look()
+    assert operator.wrote() == ["apply"]
+    assert operator.server.objects[ref]["spec"] == rendered
+
+
+async def test_what_the_plan_renders_anew_is_applied_at_once() -> None:
+    operator = await an_engine_in_order()
+    operator.server.put(document(engine={**ENGINE_SPEC, "port": 9000}))
+    await operator.look()
+    service = next(live for ref, live in operator.server.objects.items() if ref.kind == "Service")
+    assert service["spec"]["ports"][0]["port"] == 9000
+
+
+async def test_a_plan_that_comes_again_is_looked_at_wholly() -> None:
+    operator = await an_engine_in_order()
+    plan = operator.server.objects.pop(PLAN_REF)
+    await operator.look()
+    operator.server.put(plan)
+    looked_at(operator)
+    await operator.look()
+    assert looked_at(operator)[-2:] == ["Service", "PodDisruptionBudget"]
+
+
+async def test_what_somebody_else_has_is_looked_at_every_time() -> None:
+    """It may go, or be given to the plan, at any time."""
+    operator = SmallOperator("2026-12-01T12:00")
+    operator.server.put(
+        {**SERVICE, "spec": {"selector": {"app": "web"}}, "metadata": {"name": PLAN.name, "namespace": PLAN.namespace}}
+    )
+    operator.server.put(document())
+    await operator.look()
+    looked_at(operator)
+    await operator.look()
+    assert looked_at(operator)[-1:] == ["Service"]
 
 
 @pytest.mark.parametrize(("write", "force", "verb"), [(4, False, "scale"), (4, True, "scale forced")])

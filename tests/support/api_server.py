@@ -45,7 +45,7 @@ class ApiServer:
             "creationTimestamp": "2026-11-01T00:00:00Z",
             **was,
             **new["metadata"],
-            "generation": was["generation"] + edited,
+            "generation": was.get("generation", 0) + edited,
             **metadata,
         }
         if old and "status" in old:

@@ -82,7 +82,7 @@ class SmallOperator:
     def restart(self) -> None:
         """Forget everything that is not in the cluster."""
         client = cast("KubernetesClient", self.server)
-        applier = Applier(client=client, installation=DEFAULT_INSTALLATION)
+        self.applier = Applier(client=client, installation=DEFAULT_INSTALLATION)
         self.reporter = Reporter(
             client=client, store=self.store, clock=self.clock, events=self.recorder, metrics=self.metrics
         )
@@ -100,7 +100,9 @@ class SmallOperator:
             store=self.store,
             clock=self.clock,
             observer=observer,
-            actor=Actor(applier=applier, drainer=Drainer(client=client), clock=self.clock, field_manager=FIELD_MANAGER),
+            actor=Actor(
+                applier=self.applier, drainer=Drainer(client=client), clock=self.clock, field_manager=FIELD_MANAGER
+            ),
             poller=self.poller,
             reporter=self.reporter,
             wake_at=self._wake_at,

@@ -128,6 +128,7 @@ class Actor:
     def forget(self, key: Key) -> None:
         """Drop what is remembered of a plan that is gone."""
         self._drainer.forget(str(key))
+        self._applier.forget(key.namespace, key.name)
 
     async def _apply_objects(
         self, plan: Plan, owner: Owner, view: TargetView, outcome: Outcome, *, written: bool

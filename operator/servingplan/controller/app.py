@@ -239,6 +239,7 @@ class Process:
             self._start_work()
 
     def _start_work(self) -> None:
+        self._applier.verify_anew()  # another leader may have written since this one looked
         self._queue.start()
         for key in sorted(self._store.plans):
             self._queue.add(key)
@@ -265,6 +266,7 @@ class Process:
 
     async def _relist_forever(self) -> None:
         while True:
+            self._applier.verify_anew()
             try:
                 await self._watches.relist(self._settings.namespaces)
             except ClusterError as error:
