@@ -14,6 +14,7 @@ from typing import Any
 
 import kopf
 import pytest
+from kopf._core.reactor import observation
 
 from servingplan.clients.connection import Connection
 from servingplan.clients.kubeconfig import load_endpoint
@@ -262,6 +263,19 @@ async def test_what_a_cluster_does_not_offer_is_not_watched(process: Process) ->
     always = kinds_watched(frozenset(), process)
     assert kinds_watched(frozenset({"nodes", "scaledobjects"}), process) - always == {"nodes", "scaledobjects"}
     assert always >= {"servingplans", "configmaps", "deployments", "statefulsets", "pods", "horizontalpodautoscalers"}
+
+
+async def test_that_keda_is_missing_is_no_news_and_that_anything_else_is_missing_is(
+    process: Process, caplog: pytest.LogCaptureFixture
+) -> None:
+    registry = kopf.OperatorRegistry()
+    register(registry, stays, process._watches, frozenset({"scaledobjects"}))
+    selectors = registry._watching.get_all_selectors()
+    keda = frozenset(selector for selector in selectors if selector.plural == "scaledobjects")
+    for missing in (keda, selectors - keda):
+        observation._disable_mismatched_selectors(resources=set(), selectors=missing)
+    (warning,) = (record.getMessage() for record in caplog.records)
+    assert "servingplans" in warning
 
 
 def test_kopf_posts_nothing_and_kills_nobody() -> None:
