@@ -43,6 +43,11 @@ class LastDecisions:
         self._clock = clock
         self._decided: dict[Key, Decided] = {}
 
+    def observed(self, key: Key) -> Observation | None:
+        """The target as it was after the last decision; None where nobody listens."""
+        known = self._decided.get(key)
+        return None if known is None else known.observation
+
     def forget(self, key: Key) -> None:
         """Drop what is remembered of a plan that is gone."""
         self._decided.pop(key, None)

@@ -6,6 +6,7 @@ It reads like the data flow; each verb is a module of its own.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from servingplan.clients.references import ObjectRef
 from servingplan.controller.act import Actor, Outcome
 from servingplan.controller.clock import Clock
 from servingplan.controller.decided import LastDecisions, drains
-from servingplan.controller.drain import undrained
+from servingplan.controller.drain import serve_again, undrained
 from servingplan.controller.observe import CONFIG_MAPS_EVERY_S, TARGET_PODS_EVERY_S, Observer, Seen
 from servingplan.controller.report import Report, Reporter
 from servingplan.controller.resolved import Resolved, ResolvedPlans, coming_midnight, highest_requirement
@@ -48,6 +49,9 @@ REFUSED_RETRY_S = 60.0
 CONFLICT_RETRY_S, CONFLICT_RETRY_MAX_S = 0.2, 5.0
 """Somebody wrote between our look and our write, as a Deployment's own controller does all the time: look again, after
 twice the time where it happens again."""
+
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +107,7 @@ class Reconciler:
         try:
             document = await self._p.client.find(_ref(key))
             if document is None or document["metadata"].get("deletionTimestamp"):
+                await self._abandon(key)
                 self._forget(key)
                 return None
             self._p.store.put_plan(document)
@@ -119,7 +124,6 @@ class Reconciler:
         self._p.observer.forget(key)
         self._p.poller.forget(key)
         self._p.actor.forget(key)
-        self._decided.forget(key)
         self._p.reporter.forget(key)
         self._p.wake_at(key, None)
 
@@ -133,6 +137,7 @@ class Reconciler:
         again = None if self._p.observer.watches_all(key, names) else CONFIG_MAPS_EVERY_S
         resolved = self._plans.get(key, document, config)
         if resolved.plan is None:
+            await self._abandon(key)
             return await self._report_invalid(key, document, resolved.problems, again=again)
         return _sooner(again, await self._plan(key, document, resolved, resolved.plan))
 
@@ -219,14 +224,33 @@ class Reconciler:
 
     async def _carry_out(self, look: Look) -> Outcome:
         """Act on a decision; what is found stays where the plan or an autoscaler keeps us from it."""
-        if not look.acts:
-            return look.found
         observation = look.found.observation
+        if not look.acts:
+            return await self._stand_back(look) if drains(observation) else look.found
         if look.decision.desired != observation.current or drains(observation):
             self._p.observer.forget(look.key)  # pods may be patched now: the next look must see it
         return await self._p.actor.act(
             look.plan, look.document, look.seen.view, look.found, look.decision, now=look.situation.now
         )
+
+    async def _stand_back(self, look: Look) -> Outcome:
+        """End a drain that may not end in fewer replicas; nothing else is written."""
+        self._p.observer.forget(look.key)
+        try:
+            await serve_again(self._p.client, look.found.observation, look.key.namespace)
+        except Refused as refusal:
+            return replace(look.found, refused=Trouble(reason=Reason.APPLY_REFUSED, message=str(refusal)))
+        return look.found
+
+    async def _abandon(self, key: Key) -> None:
+        """End the drain of a plan that tells no more what is wanted: it is gone, or makes no sense."""
+        known = self._decided.observed(key)
+        if known is not None and drains(known):
+            try:
+                await serve_again(self._p.client, known, key.namespace)
+            except Refused as refusal:
+                _log.warning("%s: what drained stays out of its Service: %s", key, refusal)
+        self._decided.forget(key)
 
     def _rises(self, look: Look, outcome: Outcome) -> Rises:
         return track(
