@@ -167,6 +167,25 @@ async def test_a_source_that_fails_is_named_once_the_last_readings_are_stale(wor
     assert isinstance(again, Signals)
 
 
+@pytest.mark.parametrize(
+    ("pods", "status", "reason"),
+    [
+        pytest.param([], 200, Reason.METRICS_AWAITED, id="no-series-and-no-replica-ready"),
+        pytest.param(PODS, 200, Reason.METRICS_MISSING, id="no-series-of-ready-replicas"),
+        pytest.param([], 503, Reason.METRICS_UNREACHABLE, id="no-answer"),
+    ],
+)
+async def test_a_source_without_series_is_at_fault_only_once_a_replica_is_ready(
+    world: World, make_poller, pods, status, reason
+) -> None:
+    world.pods, world.status = [], status
+    poller = make_poller()
+    poller.heard(key("a"), FROM_SOURCE, pods, system_now())
+    await poller.poll()
+
+    assert poller.heard(key("a"), FROM_SOURCE, pods, system_now()).reason is reason
+
+
 async def test_one_source_that_hangs_does_not_keep_the_others(world: World, make_poller) -> None:
     hangs = Source(url="http://127.0.0.1:1", timeout=0.2)
     poller = make_poller(sources={"default": Source(url=f"http://127.0.0.1:{world.port}"), "hangs": hangs})

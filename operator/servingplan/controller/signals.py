@@ -190,7 +190,9 @@ class SignalPoller:
             return NoSignals(reason=Reason.METRICS_AWAITED, message="the source is asked with the next poll")
         heard = followed.record.signals(now, following.stale_after, [pod.name for pod in pods])
         if isinstance(heard, NoSignals) and followed.trouble is not None:
-            return followed.trouble
+            # A source that has no series yet is as it should be while no replica is ready.
+            nothing_yet = not pods and followed.trouble.reason is Reason.METRICS_MISSING
+            return heard if nothing_yet else followed.trouble
         return heard
 
     def forget(self, key: Key) -> None:
