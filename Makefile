@@ -59,6 +59,11 @@ e2e: controlplane ## Run the tests on a real control plane (SERVINGPLAN_E2E_CONT
 e2e-node: $(READY) ## Run the tests on real nodes, with kubelet, containerd and kube-proxy (Linux, root; installs packages)
 	$(BIN)/python -m e2e.node $(PYTEST) --reruns 1 e2e/node
 
+.PHONY: e2e-vllm
+e2e-vllm: controlplane ## Run the tests on the real vLLM, in containers on a real node (Linux, root; 830 MB once; half an hour or more)
+	$(BIN)/python -m e2e.vllm.environment
+	$(BIN)/python -m e2e.node $(PYTEST) -s e2e/vllm
+
 .PHONY: controlplane
 controlplane: $(READY) ## Build the local control plane; once, minutes, kept in the user's cache
 	@if [[ -z "$${SERVINGPLAN_E2E_CONTEXT:-}" ]]; then \

@@ -10,6 +10,7 @@ import platform
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 PROGRAMS = {
@@ -69,7 +70,7 @@ def prepare() -> None:
         raise Unfit(f"real nodes need Linux, and this is {platform.system()}; run them in a virtual machine")
     if os.geteuid() != 0:
         raise Unfit("real nodes need root, for namespaces, mounts and cgroups; run it again as root")
-    _install(_missing_packages())
+    install(_missing_packages, what="real nodes")
     _try_namespaces()
 
 
@@ -80,13 +81,15 @@ def _missing_packages() -> list[str]:
     return sorted(missing)
 
 
-def _install(packages: list[str]) -> None:
+def install(missing: Callable[[], list[str]], *, what: str) -> None:
+    """Installs the Debian packages that `missing` names; raises `Unfit` when some are missing then. what: needs them."""
+    packages = missing()
     if not packages:
         return
     apt = shutil.which("apt-get", path=SEARCHED)
     if apt is None:
         wanted = ", ".join(packages)
-        raise Unfit(f"real nodes need what Debian calls {wanted}, and there is no apt-get here; install it yourself")
+        raise Unfit(f"{what} need what Debian calls {wanted}, and there is no apt-get here; install it yourself")
     print(f"Installing {', '.join(packages)}.", file=sys.stderr, flush=True)
     options = ("-o", "DPkg::Lock::Timeout=300", "-qq")
     quiet = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
@@ -97,7 +100,7 @@ def _install(packages: list[str]) -> None:
         stdout=sys.stderr,
         check=False,
     )
-    if done.returncode != 0 or (left := _missing_packages()):
+    if done.returncode != 0 or (left := missing()):
         wanted = ", ".join(packages if done.returncode != 0 else left)
         raise Unfit(f"apt-get could not install {wanted} (its output is above); install it, then run this again")
 
