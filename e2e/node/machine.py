@@ -82,7 +82,7 @@ def _missing_packages() -> list[str]:
 
 
 def install(missing: Callable[[], list[str]], *, what: str) -> None:
-    """Installs the Debian packages that `missing` names; raises `Unfit` when some are missing then. what: needs them."""
+    """Installs the Debian packages that `missing` names, for `what`; raises `Unfit` when some are missing then."""
     packages = missing()
     if not packages:
         return
