@@ -15,7 +15,8 @@ from servingplan.planning.observation import Stage
 from servingplan.planning.reasons import Reason
 from servingplan.rendering.metadata import ADOPT_ANNOTATION, INSTALLATION_LABEL, PLAN_LABEL
 from servingplan.rendering.situation import Accelerators
-from support.live import Server, StillClock, autoscaler, live_plan, node, pod, ready_pod, workload
+from support.api_server import ApiServer
+from support.live import StillClock, autoscaler, live_plan, node, pod, ready_pod, workload
 from support.specs import ENGINE, config_map, document, targeting
 
 GPU = [{"nvidia.com/gpu": "2"}]
@@ -27,7 +28,7 @@ class Looking:
     def __init__(self, document: dict[str, Any], *objects: dict[str, Any], pods: list[Any] | None = None) -> None:
         self.document = live_plan(document)
         self.key = Key(document["metadata"]["namespace"], document["metadata"]["name"])
-        self.server, self.store = Server(*objects, pods=pods or []), Store()
+        self.server, self.store = ApiServer(*objects, *(pods or [])), Store()
         self.store.put_plan(self.document)
         self.observer = Observer(
             client=self.server,  # type: ignore[arg-type]
@@ -120,7 +121,7 @@ LISTS = {
 async def test_pods_are_listed(plan: dict[str, Any], live: dict[str, Any], lists: int) -> None:
     looking = Looking(plan, live, pods=[ready_pod("a")])
     seen = [await looking.look() for _ in range(3)]
-    assert looking.server.lists == lists
+    assert len([read for read in looking.server.reads if read.startswith("list Pod")]) == lists
     assert seen[0].observation is not None
     assert seen[2].observation is not None
     assert seen[0].observation.replicas == seen[2].observation.replicas
@@ -131,7 +132,7 @@ async def test_a_plan_that_is_forgotten_is_listed_anew() -> None:
     await looking.look()
     looking.observer.forget(looking.key)
     await looking.look()
-    assert looking.server.lists == 2
+    assert len([read for read in looking.server.reads if read.startswith("list Pod")]) == 2
 
 
 # ---- whose target it is ----
