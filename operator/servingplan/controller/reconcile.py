@@ -199,6 +199,8 @@ class Reconciler:
         self._decided.remember(look.key, look.plan, look.seen, outcome, decision=look.decision, rises=rises)
         self._p.wake_at(look.key, _next_look(look, outcome))
         again = await self._p.reporter.report(_told(look, outcome, rises))
+        if rises.samples != look.remembered.rises.samples:
+            return 0.0  # the lead may be another one now, and with it everything that was just decided
         return _sooner(again, _again_after(look, outcome))
 
     def _decide(self, key: Key, document: Object, resolved: Resolved, seen: Seen, situation: Situation) -> Look | None:
