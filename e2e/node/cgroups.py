@@ -45,6 +45,14 @@ def make(name: str) -> None:
         ) from error
 
 
+def weigh(name: str, processes: int) -> None:
+    """Lets a cgroup have the processors like so many processes of the machine; by itself it counts as one of them."""
+    for root in hierarchies():
+        for file, one in (("cpu.shares", 1024), ("cpu.weight", 100)):
+            if (root / name / file).exists():
+                (root / name / file).write_text(str(one * processes))
+
+
 def remove(name: str) -> None:
     """Removes a cgroup and all below it, once nothing runs there any more."""
     for root in hierarchies():

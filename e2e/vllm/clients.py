@@ -96,18 +96,23 @@ class _Stream:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
-    """Asks one server. tokens: of each answer. patience_s: without a byte for so long, a request hangs."""
+    """Asks one server. tokens: of the longest answer, and of the shortest; requests ask for any number in between.
+
+    patience_s: without a byte for so long, a request hangs.
+    """
 
     url: str
     model: str
     tokens: int
+    shortest: int
     patience_s: float
 
     async def ask(self, session: aiohttp.ClientSession) -> Ended:
         """Send one request and read it to its end."""
         begun, stream = time.time(), _Stream()
+        tokens = random.randint(self.shortest, self.tokens)  # noqa: S311 - lengths of answers, not secrets
         try:
-            lacks = await self._read(session, stream) or stream.lacks(self.tokens)
+            lacks = await self._read(session, stream, tokens) or stream.lacks(tokens)
         except TimeoutError:
             return self._ended(begun, stream, End.HUNG, f"nothing for {self.patience_s:.0f} s")
         except (aiohttp.ClientError, OSError, ValueError) as error:
@@ -116,12 +121,12 @@ class Client:
         lost = End.CUT if stream.texts else End.FAILED
         return self._ended(begun, stream, lost if lacks else End.WHOLE, lacks)
 
-    async def _read(self, session: aiohttp.ClientSession, stream: _Stream) -> str:
+    async def _read(self, session: aiohttp.ClientSession, stream: _Stream, tokens: int) -> str:
         """What refused it at once; empty where there was a stream."""
         body = {
             "model": self.model,
             "prompt": f"import {random.getrandbits(30)} from",
-            "max_tokens": self.tokens,
+            "max_tokens": tokens,
             "ignore_eos": True,
             "stream": True,
             "stream_options": {"include_usage": True},
@@ -179,7 +184,14 @@ async def main(arguments: argparse.Namespace) -> None:
     """Ask until SIGTERM."""
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    client = Client(url=arguments.url, model=arguments.model, tokens=arguments.tokens, patience_s=arguments.patience_s)
+    client = Client(
+        url=arguments.url,
+        model=arguments.model,
+        tokens=arguments.tokens,
+        # Answers of one length, begun together, would end together.
+        shortest=arguments.tokens // 2,
+        patience_s=arguments.patience_s,
+    )
     if arguments.per_s:
         await ask_at_a_rate(client, arguments.per_s, stop)
         return

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from e2e.node import fixtures
+from e2e.node import cgroups, fixtures
 from e2e.node.cluster import RealCluster
 from e2e.node.fixtures import namespace  # noqa: F401 - a fixture
+from e2e.node.space import here
 from e2e.support.prometheus import PROGRAM, Prometheus
 from e2e.vllm import containers
 from e2e.vllm.environment import Environment, ensure_installed
@@ -20,6 +21,9 @@ from servingplan.localcluster.kubectl import Kubectl
 
 GPUS = 8
 """As many replicas have room on the node; what they run on is the processor."""
+
+ENGINES_AT_ONCE = 4
+"""Engines compute all the time: together they have as much of the processors as so many processes of the machine."""
 
 SCRAPE_EVERY = "15s"
 """What the how-to advises."""
@@ -34,7 +38,11 @@ def environment() -> Environment:
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[RealCluster]:
     """One real node."""
-    yield from fixtures.started(nodes=1, gpus=GPUS)
+    for cluster in fixtures.started(nodes=1, gpus=GPUS):
+        place = here()
+        assert place is not None
+        cgroups.weigh(place.cgroup, ENGINES_AT_ONCE)
+        yield cluster
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ import subprocess
 import time
 import urllib.request
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -31,7 +31,7 @@ LONGEST_ANSWER = 480
 """Tokens, which leave room for the prompt."""
 
 ON_A_CPU = ("--enforce-eager", "--distributed-executor-backend=uni")
-"""Nothing is compiled, and engine and server are one process: up after half a minute."""
+"""Nothing is compiled, and the engine is one process beside the server: up after half a minute."""
 
 SMALL_CACHE = ("--block-size=32", "--num-gpu-blocks-override=40")
 """1,280 tokens for eight sequences of up to 512: they push one another out."""
@@ -89,7 +89,12 @@ class Server:
         own = {"HOME": str(self._caches), "VLLM_CACHE_ROOT": str(self._caches / "vllm")}
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=os.environ | VARIABLES | own
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=os.environ | VARIABLES | own,
+                start_new_session=True,
             )
         return self
 
@@ -97,7 +102,9 @@ class Server:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._process is not None
-        self._process.kill()
+        # The engine proper is a process of its own, which outlives a server that is killed.
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait(30)
 
     def until_up(self) -> Self:

@@ -39,8 +39,8 @@ class Counts:
 class Load:
     """Requests to `url` from the start of the ``with`` block on; at its end, those in flight are waited for.
 
-    clients: that many, each with one request at a time; or per_s: requests/s whatever becomes of them. tokens: of each
-    answer.
+    clients: that many, each with one request at a time; or per_s: requests/s whatever becomes of them. tokens: of the
+    longest answers; the shortest have half as many.
     """
 
     def __init__(

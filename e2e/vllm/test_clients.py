@@ -84,7 +84,7 @@ async def test_what_is_no_stream_is_told_apart(answer, end):
 
 
 async def test_nobody_there_is_a_failure():
-    client = Client(url="http://127.0.0.1:9", model="tiny", tokens=TOKENS, patience_s=5)
+    client = Client(url="http://127.0.0.1:9", model="tiny", tokens=TOKENS, shortest=TOKENS, patience_s=5)
     async with client.session(Connections.EACH) as session:
         assert (await client.ask(session)).end is End.FAILED
 
@@ -107,7 +107,9 @@ async def ask(answer, *, times=1, connections=Connections.EACH):
     app = web.Application()
     app.router.add_post("/v1/completions", answer)
     async with TestServer(app) as server:
-        client = Client(url=f"http://127.0.0.1:{server.port}", model="tiny", tokens=TOKENS, patience_s=1)
+        client = Client(
+            url=f"http://127.0.0.1:{server.port}", model="tiny", tokens=TOKENS, shortest=TOKENS, patience_s=1
+        )
         async with client.session(connections) as session:
             for _ in range(times):
                 ended = await client.ask(session)

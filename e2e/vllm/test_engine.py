@@ -67,7 +67,7 @@ def test_the_startup_probe_gets_its_completion_from_a_real_engine_and_not_earlie
 
 
 def test_what_is_refused_at_the_door_is_counted_and_arrived_all_the_same(server):
-    client = Client(url=server.url, model=SERVED_NAME, tokens=LONGEST_ANSWER, patience_s=120)
+    client = Client(url=server.url, model=SERVED_NAME, tokens=LONGEST_ANSWER, shortest=LONGEST_ANSWER, patience_s=120)
 
     async def ask_at_once():
         async with client.session(Connections.EACH) as session:
