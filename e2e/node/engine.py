@@ -3,7 +3,8 @@
 It takes vLLM's arguments, serves /health, /metrics and completions (whole, or streamed token by token), wants the key
 of VLLM_API_KEY where there is one, and ends as vLLM does: at SIGTERM it refuses new requests, lets those in flight
 finish for ``--shutdown-timeout`` seconds, and cuts what is left. Standard library only: it runs in whatever Python the
-node has. What it does stands on standard output, one JSON document a line, with the instant.
+node has. Its answers name the pod in a header. What it does stands on standard output, one JSON document a line,
+with the instant.
 
 Environment: START_S, how long it takes to listen. TOKEN_S, how long a token takes. EXIT, ends with this code instead
 of listening. HEALTH, the status of /health, or ``hang``. A POST to /break makes /health hang from then on.
@@ -19,6 +20,7 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+REPLICA = os.uname().nodename
 START_S = float(os.environ.get("START_S", "0"))
 TOKEN_S = float(os.environ.get("TOKEN_S", "0.02"))
 EXIT = os.environ.get("EXIT", "")
@@ -156,6 +158,7 @@ class Handler(BaseHTTPRequestHandler):
     def _stream(self, tokens: int) -> bool:
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
+        self.send_header("X-Replica", REPLICA)
         self.send_header("Connection", "close")
         self.end_headers()
         self.close_connection = True
@@ -177,6 +180,7 @@ class Handler(BaseHTTPRequestHandler):
     def _answer(self, status: int, body: bytes, kind: str = "application/json") -> None:
         self.send_response(status)
         self.send_header("Content-Type", kind)
+        self.send_header("X-Replica", REPLICA)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
