@@ -273,7 +273,8 @@ async def test_that_keda_is_missing_is_no_news_and_that_anything_else_is_missing
     registry = kopf.OperatorRegistry()
     register(registry, stays, process._watches, frozenset({"scaledobjects"}))
     selectors = registry._watching.get_all_selectors()
-    keda = frozenset(selector for selector in selectors if selector.plural == "scaledobjects")
+    keda = frozenset(selector for selector in selectors if selector.any_name == "scaledobjects")
+    assert keda
     for missing in (keda, selectors - keda):
         observation._disable_mismatched_selectors(resources=set(), selectors=missing)
     (warning,) = (record.getMessage() for record in caplog.records)

@@ -19,12 +19,16 @@ from servingplan.rendering.metadata import CONFIG_LABEL, PLAN_LABEL
 Event = Any
 
 
+_KEDA = f"'{SCALED_OBJECTS}'"
+
+
 class _WithoutKeda(logging.Filter):
     """kopf warns of a kind that is not served, and begins to watch it when it is: without KEDA that is no news."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Let through what names anything else."""
-        return not record.getMessage().endswith(f" {SCALED_OBJECTS}.v1alpha1.keda.sh")
+        message = record.getMessage()
+        return not (message.startswith("Unresolved resources") and message.count("Selector(") == 1 and _KEDA in message)
 
 
 _WITHOUT_KEDA = _WithoutKeda()
