@@ -67,16 +67,6 @@ def left_over(name: str) -> list[Path]:
     return [root / name for root in hierarchies() if (root / name).exists()]
 
 
-def processes(name: str) -> set[int]:
-    """The ids of the processes in a cgroup and below, as this process's namespace counts them."""
-    found: set[int] = set()
-    for root in hierarchies():
-        for file in (root / name).glob("**/cgroup.procs"):
-            with suppress(OSError):
-                found |= {int(line) for line in file.read_text().split() if line != "0"}
-    return found
-
-
 def _pass_controllers_on(folder: Path) -> None:
     available = set((folder / _CONTROLLERS).read_text().split())
     if missing := NEEDED_V2 - available:

@@ -11,7 +11,6 @@ import os
 import signal
 import subprocess
 from collections.abc import Mapping
-from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
@@ -33,6 +32,7 @@ from servingplan.localcluster.kubectl import Kubectl
 from servingplan.localcluster.nodes import GPU
 
 ACCOUNT, ACCOUNT_NAMESPACE = "node", "kube-system"
+IMAGES = "images"
 ROLES = ("system:node", "system:node-proxier")
 SILENCE = timedelta(seconds=components.LEASE_S)
 EVICT_AFTER = timedelta(minutes=5)
@@ -96,12 +96,6 @@ class RealNode:
         """The kubelet goes on where it was stopped."""
         os.kill(self._kubelet, signal.SIGCONT)
 
-    def kill_containers(self) -> None:
-        """Ends all that runs in its pods at once, without any signal that they could handle."""
-        for process in cgroups.processes(self._places.cgroup_root):
-            with suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
-
     def _runtime_answers(self) -> bool:
         asked = subprocess.run(
             [program("ctr"), f"--address={self._places.socket}", "version"], capture_output=True, check=False
@@ -112,20 +106,22 @@ class RealNode:
 class RealCluster:
     """A control plane and real nodes. A context manager; with the space, all of it ends.
 
-    gpus: of each node. Raises RuntimeError outside of a space.
+    gpus: of each node. Raises RuntimeError outside of a space, and for a second one in the same: networks would meet.
     """
 
-    def __init__(self, *, nodes: int = 1, gpus: int = 8, audit: bool = True) -> None:
+    def __init__(self, *, nodes: int, gpus: int) -> None:
         place = here()
         if place is None:
             raise RuntimeError("real nodes run in a space: python -m e2e.node COMMAND")
+        if (place.folder / IMAGES).exists():
+            raise RuntimeError("this space has had a cluster already: start a second space for a second cluster")
         self._place, self._count, self._gpus = place, nodes, gpus
-        self.images = Images(place.folder / "images")
+        self.images = Images(place.folder / IMAGES)
         self.nodes: list[RealNode] = []
         self.control = LocalCluster(
             Options(
                 simulated=False,
-                audit=audit,
+                audit=True,
                 hpa_period=timedelta(seconds=2),
                 silence=SILENCE,
                 evict_after=EVICT_AFTER,

@@ -7,7 +7,7 @@ node has. Its answers name the pod in a header. What it does stands on standard 
 with the instant.
 
 Environment: START_S, how long it takes to listen. TOKEN_S, how long a token takes. EXIT, ends with this code instead
-of listening. HEALTH, the status of /health, or ``hang``. A POST to /break makes /health hang from then on.
+of listening. A POST to /break makes /health hang from then on.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Engine:
 
     def __init__(self, model: str) -> None:
         self.model = model
-        self.health: str = os.environ.get("HEALTH", "200")
+        self.hangs = False
         self.ending = False
         self.cut = False
         self._lock = threading.Lock()
@@ -108,10 +108,9 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """/health and /metrics."""
         if self.path == "/health":
-            health = self.server.engine.health
-            if health == "hang":
+            if self.server.engine.hangs:
                 time.sleep(HANG_S)
-            self._answer(int(health), b"")
+            self._answer(200, b"")
         elif self.path == "/metrics":
             self._answer(200, self.server.engine.metrics().encode(), "text/plain; version=0.0.4")
         else:
@@ -121,7 +120,7 @@ class Handler(BaseHTTPRequestHandler):
         """/v1/completions; and /break, which vLLM has not."""
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         if self.path == "/break":
-            self.server.engine.health = "hang"
+            self.server.engine.hangs = True
             say("broken")
             self._answer(200, b"")
         elif self.path != "/v1/completions":

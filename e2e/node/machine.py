@@ -13,9 +13,11 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+RUNTIME = "containerd"
+
 PROGRAMS = {
-    "containerd": "containerd",
-    "ctr": "containerd",
+    "containerd": RUNTIME,
+    "ctr": RUNTIME,
     "runc": "runc",
     "buildah": "buildah",
     "ip": "iproute2",
@@ -103,6 +105,9 @@ def install(missing: Callable[[], list[str]], *, what: str) -> None:
     if done.returncode != 0 or (left := missing()):
         wanted = ", ".join(packages if done.returncode != 0 else left)
         raise Unfit(f"apt-get could not install {wanted} (its output is above); install it, then run this again")
+    if RUNTIME in packages and Path("/run/systemd/system").is_dir():
+        # Debian starts what it installs; a space has a runtime of its own.
+        subprocess.run(["systemctl", "disable", "--quiet", "--now", f"{RUNTIME}.service"], check=False)
 
 
 def _try_namespaces() -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import threading
-import time
 import urllib.request
 from datetime import UTC, datetime
+
+from prometheus_client.parser import text_string_to_metric_families
 
 from e2e.node.plans import NOON, PORT, Streams, behind_service, complete, served, service_address
 from e2e.support.eventually import eventually
@@ -21,14 +22,14 @@ from e2e.support.plans import (
     until_condition,
     until_ready,
 )
-from servingplan.controller.signals import POLL_EVERY
+from servingplan.clients.engine_scrape import SCRAPES
 from servingplan.rendering.metadata import DELETION_COST_ANNOTATION, DRAINING_ANNOTATION, FIRST_TO_GO, SERVING_LABEL
 
 FACTOR = 12
 """Two idle readings lie 15 s apart on the plan's clock, so little more than one here."""
 
 TOKEN_S = 0.1
-STREAMS = {"most": (9, 25), "some": (7, 25), "least": (5, 12)}
+STREAMS = {"most": (9, 30), "some": (7, 30), "least": (5, 20)}
 """How many streams a replica has when the fall begins, and how many seconds they last."""
 
 
@@ -92,7 +93,7 @@ def test_the_least_busy_replica_drains_under_its_streams_and_is_the_one_that_goe
         feedback={"scrape": {}, "staleAfter": "3m", "raiseWhen": {"arrivals": False}},
     )
     kubectl.apply(plan)
-    run_operator(clock=demo_clock(NOON, FACTOR))
+    operator = run_operator(clock=demo_clock(NOON, FACTOR))
     until_ready(kubectl, 3, "chat", timeout_s=120)
     until_condition(kubectl, "chat", "MetricsAvailable", "True", "MetricsHeard")
     addresses = {pod["metadata"]["name"]: pod["status"]["podIP"] for pod in ready_pods(kubectl, "chat")}
@@ -102,7 +103,7 @@ def test_the_least_busy_replica_drains_under_its_streams_and_is_the_one_that_goe
         streams.begin(addresses[busy[share]], count, tokens=int(seconds / TOKEN_S))
     for share, (count, _) in STREAMS.items():
         until_heard_in_flight(addresses[busy[share]], count)
-    time.sleep(2 * POLL_EVERY.total_seconds() / FACTOR)  # so that the operator has heard it too
+    until_asked(operator, 2 * len(STREAMS))
     began = datetime.now(UTC)
     edit(kubectl, "chat", schedule=edited_to(2))
 
@@ -132,6 +133,23 @@ def until_heard_in_flight(address, count):
         return next(float(line.split()[-1]) for line in lines if line.startswith("vllm:num_requests_running"))
 
     eventually(running, lambda found: found == count, what=f"{count} requests in flight at {address}")
+
+
+def until_asked(operator, times):
+    """Waits until the operator has asked engines so many times more, so that it knows what they have in flight."""
+
+    def asked():
+        families = text_string_to_metric_families(operator.get("/metrics"))
+        samples = [sample for family in families for sample in family.samples]
+        return sum(
+            sample.value
+            for sample in samples
+            if sample.name == "servingplan_signal_queries_total"
+            and sample.labels == {"source": SCRAPES, "outcome": "ok"}
+        )
+
+    before = asked()
+    eventually(asked, lambda count: count >= before + times, what=f"{times} scrapes")
 
 
 def writes(cluster, namespace, since):
