@@ -20,6 +20,8 @@ UNIT_OPTIONS ?= -n 2 --dist loadfile
 # Compares hundreds of millions of minutes: measuring its coverage would take longer than the comparison.
 TIME_TEST := tests/planning/test_time.py
 E2E_OPTIONS ?= --reruns 1
+# These need a machine of their own kind (`make e2e-node`).
+ON_REAL_NODES := --ignore=e2e/node --ignore=e2e/vllm
 COVERAGE := --cov --cov-report=
 
 IMAGE ?= servingplan:$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' operator/servingplan/__init__.py)
@@ -42,7 +44,7 @@ test: $(READY) ## Run everything: lint, types, layers, unit and e2e tests; cover
 	$(PYTEST) $(UNIT_OPTIONS) $(COVERAGE) --ignore=$(TIME_TEST) tests
 	$(PYTEST) -n 2 --dist worksteal $(TIME_TEST)
 	$(MAKE) --no-print-directory controlplane
-	$(PYTEST) $(E2E_OPTIONS) $(COVERAGE) --cov-append e2e
+	$(PYTEST) $(E2E_OPTIONS) $(COVERAGE) --cov-append $(ON_REAL_NODES) e2e
 	$(BIN)/coverage report
 
 .PHONY: unit
@@ -51,7 +53,16 @@ unit: $(READY) ## Run the tests that need no cluster: unit, property, golden, ch
 
 .PHONY: e2e
 e2e: controlplane ## Run the tests on a real control plane (SERVINGPLAN_E2E_CONTEXT=NAME: on a cluster of yours)
-	$(PYTEST) $(E2E_OPTIONS) e2e
+	$(PYTEST) $(E2E_OPTIONS) $(ON_REAL_NODES) e2e
+
+.PHONY: e2e-node
+e2e-node: $(READY) ## Run the tests on real nodes, with kubelet, containerd and kube-proxy (Linux, root; installs packages)
+	$(BIN)/python -m e2e.node $(PYTEST) --reruns 1 e2e/node
+
+.PHONY: e2e-vllm
+e2e-vllm: controlplane ## Run the tests on the real vLLM, in containers on a real node (Linux, root; 830 MB once; half an hour or more)
+	$(BIN)/python -m e2e.vllm.environment
+	$(BIN)/python -m e2e.node $(PYTEST) -s e2e/vllm
 
 .PHONY: controlplane
 controlplane: $(READY) ## Build the local control plane; once, minutes, kept in the user's cache

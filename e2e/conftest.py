@@ -11,6 +11,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,22 @@ from servingplan.localcluster.kubectl import Kubectl
 from support.charts import CHART, run_helm
 
 CONTEXT = os.environ.get("SERVINGPLAN_E2E_CONTEXT", "")
+MEASURED = "measured"
+
+
+@pytest.fixture
+def tell(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
+    """Keeps a line about what was measured, for the end of the session, whichever of its processes ran the test."""
+    return partial(record_property, MEASURED)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show what was measured."""
+    reports = [report for kind in ("passed", "failed") for report in terminalreporter.stats.get(kind, [])]
+    lines = [line for report in reports for name, line in report.user_properties if name == MEASURED]
+    if lines:
+        terminalreporter.section(MEASURED)
+        terminalreporter.write_line("\n".join(lines))
 
 
 @pytest.fixture(scope="session")
@@ -58,7 +75,7 @@ def namespace(cluster: LocalCluster | ExternalCluster) -> Iterator[str]:
         what=f"the default service account of {name}",
     )
     yield name
-    cluster.kubectl("delete", "namespace", name, "--wait=false")
+    cluster.kubectl("delete", "namespace", name, "--wait=false", "--ignore-not-found")
 
 
 @pytest.fixture

@@ -209,7 +209,11 @@ def test_a_target_that_comes_later_is_taken(ward):
     until_condition(ward.kubectl, "late", "TargetResolved", "False", "TargetNotFound")
     ward.kubectl.apply(gpu_deployment("late", replicas=1, gpus=0))
     until_ready(ward.kubectl, 5, "late")
-    until_condition(ward.kubectl, "late", "TargetResolved", "True", "TargetFound")
+    taken = until_condition(ward.kubectl, "late", "TargetResolved", "True")
+    assert (taken["reason"], taken["message"]) == (
+        "TargetFound",
+        f"Deployment {ward.namespace}/late is held by this plan",
+    )
 
 
 # ---- what holds a ramp up ----

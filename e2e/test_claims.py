@@ -141,6 +141,26 @@ def test_a_deployment_that_is_given_to_us_with_our_selector_is_taken_over_and_ro
     assert live["metadata"]["labels"][INSTALLATION_LABEL] == "default"
 
 
+def test_a_deployment_whose_engine_has_another_container_is_refused_untouched_until_it_is_renamed(run: Run) -> None:
+    strangers = gpu_deployment("renamed", replicas=2)
+    labels = {PLAN_LABEL: "renamed"}
+    strangers["metadata"]["annotations"] = {ADOPT_ANNOTATION: "renamed"}
+    strangers["spec"]["selector"] = {"matchLabels": labels}
+    strangers["spec"]["template"]["metadata"]["labels"] = labels
+    strangers["spec"]["template"]["spec"]["containers"][0]["name"] = "vllm"
+    run.kubectl.apply(strangers)
+    applied(run, plan(run, "renamed"))
+    refused = run.until("renamed", "TargetResolved", "False", "NameTaken")
+    assert "its pods would run vllm beside the plan's container engine" in refused["message"]
+    assert untouched(run, "deployments", "renamed")
+    assert run.replicas("renamed") == 2
+    strangers["spec"]["template"]["spec"]["containers"][0]["name"] = "engine"
+    run.kubectl.apply(strangers)
+    run.until("renamed", "Ready", "True", "AsPlanned")
+    live = run.kubectl.json("get", "deployment", "renamed")
+    assert [container["name"] for container in live["spec"]["template"]["spec"]["containers"]] == ["engine"]
+
+
 def test_a_deployment_of_another_installation_is_left_to_it_until_it_is_given_to_us_and_then_not_restarted(
     run: Run,
 ) -> None:

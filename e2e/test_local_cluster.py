@@ -32,6 +32,10 @@ def pods_of(kubectl, app):
     return kubectl.json("get", "pods", f"--selector=app={app}")["items"]
 
 
+def pod_phases(kubectl, job):
+    return [pod["status"]["phase"] for pod in kubectl.json("get", "pods", f"--selector=job-name={job}")["items"]]
+
+
 def all_ready(count):
     return lambda pods: len(pods) == count and all(is_ready(pod) for pod in pods)
 
@@ -184,13 +188,14 @@ def test_pods_of_a_stopped_node_are_evicted_after_the_tolerated_time(local_clust
     (doomed,) = gpu_nodes(1)
     kubectl.apply(gpu_deployment("survivor", replicas=1))
     eventually(lambda: pods_of(kubectl, "survivor"), all_ready(1), what="a ready pod")
-    gpu_nodes(1)
+    (other,) = gpu_nodes(1)
     local_cluster.stop_node(doomed)
-    eventually(
+    found = eventually(
         lambda: pods_of(kubectl, "survivor"),
         lambda pods: any(is_ready(pod) and pod["spec"]["nodeName"] != doomed for pod in pods),
         what="a successor on the other node",
     )
+    assert {pod["spec"]["nodeName"] for pod in found if is_ready(pod)} - {doomed} == {other}
 
 
 def test_a_removed_node_takes_its_pods_along(local_cluster, kubectl, gpu_nodes):
@@ -198,11 +203,12 @@ def test_a_removed_node_takes_its_pods_along(local_cluster, kubectl, gpu_nodes):
     kubectl.apply(gpu_deployment("gone", replicas=1))
     eventually(lambda: pods_of(kubectl, "gone"), all_ready(1), what="a ready pod")
     local_cluster.remove_node(name)
-    eventually(
+    successors = eventually(
         lambda: pods_of(kubectl, "gone"),
         lambda pods: pods and all("nodeName" not in pod["spec"] for pod in pods),
         what="only a pending successor",
     )
+    assert [pod["status"]["phase"] for pod in successors] == ["Pending"]
 
 
 def test_the_audit_log_tells_who_wrote_what_with_which_answer(local_cluster, kubectl, namespace):
@@ -251,15 +257,17 @@ def test_an_hpa_raises_a_deployment_to_its_minimum_without_any_metrics(kubectl, 
     gpu_nodes(2)
     kubectl.apply(gpu_deployment("scaled", replicas=1))
     kubectl("autoscale", "deployment", "scaled", "--min=2", "--max=3")
-    eventually(lambda: pods_of(kubectl, "scaled"), all_ready(2), what="the minimum is reached")
+    ready = eventually(lambda: pods_of(kubectl, "scaled"), all_ready(2), what="the minimum is reached")
+    assert len(ready) == 2
 
 
 def test_owned_objects_are_collected_and_a_jobs_pods_complete(kubectl, gpu_nodes):
     gpu_nodes(1)
     kubectl("create", "job", "short", "--image=registry.local/job:1")
     kubectl("wait", "--for=condition=Complete", "job/short", "--timeout=60s")
+    assert pod_phases(kubectl, "short") == ["Succeeded"]
     kubectl("delete", "job", "short")
-    eventually(lambda: pods_of(kubectl, "short"), lambda pods: not pods, what="its pods are collected")
+    eventually(lambda: pod_phases(kubectl, "short"), lambda phases: not phases, what="its pods are collected")
 
 
 def test_a_validating_admission_policy_refuses_with_its_message(cluster, kubectl, namespace):
@@ -304,8 +312,9 @@ def test_a_validating_admission_policy_refuses_with_its_message(cluster, kubectl
 # ---- a cluster's end ---------------------------------------------------------------------------
 
 HOLDER = """
-import json, sys, time
+import json, signal, sys, time
 from servingplan.localcluster.cluster import LocalCluster
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that ran the tests in the background ignores it
 with LocalCluster() as cluster:
     print(json.dumps({"pids": cluster.pids, "folder": str(cluster.folder)}), flush=True)
     {then}

@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from itertools import pairwise
 
@@ -46,21 +45,13 @@ MORNINGS = {
 }
 
 
-@pytest.fixture(scope="module")
-def margins(request: pytest.FixtureRequest) -> Iterator[dict[str, dict[str, timedelta]]]:
-    """The ramp margins of every morning by plan, shown as a table when all mornings are over."""
-    table: dict[str, dict[str, timedelta]] = {}
-    yield table
-    reporter = request.config.pluginmanager.getplugin("terminalreporter")
-    reporter.write_line(f"\n{'all 5 replicas ready before 08:00 by':36}" + "".join(f"{name:>9}" for name in NAMES))
-    for morning, found in table.items():
-        cells = "".join(f"{str(found.get(name, 'missed')).split('.')[0]:>9}" for name in NAMES)
-        reporter.write_line(f"{morning:36}{cells}")
-
-
 def minutes(at_least: int, at_most: int, factor: int) -> Span:
     """How long starts take, in minutes of a clock of that speed."""
     return Span(at_least=at_least * 60 / factor, at_most=at_most * 60 / factor)
+
+
+def shown(margin: timedelta | None) -> str:
+    return "missed" if margin is None else str(margin).partition(".")[0]
 
 
 def ramp_margins(metrics: str) -> dict[str, timedelta]:
@@ -71,7 +62,7 @@ def ramp_margins(metrics: str) -> dict[str, timedelta]:
 
 @pytest.mark.parametrize("start", MORNINGS.values(), ids=MORNINGS)
 def test_all_replicas_are_ready_before_the_ramp(
-    gpu_nodes, local_cluster, kubectl, namespace, run_operator, margins, request, start
+    gpu_nodes, local_cluster, kubectl, namespace, run_operator, tell, request, start
 ):
     gpu_nodes(5, gpus=7)
     kubectl.apply(*(document(name, namespace) for name in NAMES))
@@ -83,7 +74,8 @@ def test_all_replicas_are_ready_before_the_ramp(
     assert clock.now() < ramp - timedelta(minutes=12), "this machine is too slow for a clock of this speed"
     sleep_until(clock, start)
     ready = {name: found["status"].get("readyReplicas") for name, found in deployments(kubectl).items()}
-    margins[request.node.callspec.id] = found = ramp_margins(operator.get("/metrics"))
+    found = ramp_margins(operator.get("/metrics"))
+    tell(f"ready before 08:00 by, {request.node.callspec.id}: {', '.join(shown(found.get(name)) for name in NAMES)}")
     assert ready == dict.fromkeys(NAMES, 5)
     assert set(found) == set(NAMES)
     assert all(timedelta() < margin < timedelta(minutes=6) for margin in found.values())

@@ -183,5 +183,5 @@ def test_a_deployment_that_an_autoscaler_scales_is_left_alone(hour: Hour) -> Non
 
 def test_the_autoscaler_taken_away_the_plan_acts(hour: Hour) -> None:
     hour.run.kubectl("delete", "hpa", "autoscaler")
-    hour.run.until_replicas("scaled-by-hpa", 5)
-    hour.run.until("scaled-by-hpa", "ReplicasOwned", "True")
+    assert hour.run.until_replicas("scaled-by-hpa", lambda replicas: replicas != 2) == 5
+    assert hour.run.until("scaled-by-hpa", "ReplicasOwned", "True")["reason"] == "SoleWriter"

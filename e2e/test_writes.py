@@ -194,7 +194,7 @@ def nodes(local_cluster, gpu_nodes) -> list[str]:
 
 def test_each_decision_keeps_its_budget_of_writes(kubectl, namespace, nodes, run_operator, written):
     clock = demo_clock(NIGHT, 60)
-    run_operator(clock=clock)
+    operator = run_operator(clock=clock)
     marks = [("creation", datetime.now(UTC))]
     start = clock.now().astimezone(ZONE).replace(tzinfo=None, second=0, microsecond=0) + timedelta(minutes=31)
     end = start + timedelta(minutes=4)
@@ -233,6 +233,12 @@ def test_each_decision_keeps_its_budget_of_writes(kubectl, namespace, nodes, run
     for name, budget in BUDGETS.items():
         assert found[name] <= Counter(budget), f"{name} spent {dict(found[name])} of {budget}"
     assert [name for name, spent in found.items() if not spent] == []
+
+    reads, relisted = requests(operator), relists(operator)
+    show("requests of a day", reads, relisted)
+    # What nobody else changes is looked at once a relist, and again where a write came too late.
+    for beside in ("services", "poddisruptionbudgets.policy"):
+        assert 1 <= reads["get", beside] <= relisted + LATE + 1 < reads["get", "deployments.apps"]
 
 
 def wall(instant: datetime) -> str:

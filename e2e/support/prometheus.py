@@ -11,11 +11,13 @@ import shutil
 import signal
 import socket
 import subprocess
+import urllib.parse
 import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import yaml
 
@@ -32,11 +34,12 @@ class Target:
     port: int
     labels: Mapping[str, str]
     job: str = "engines"
+    host: str = "127.0.0.1"
 
 
-def pod(port: int, name: str, *, namespace: str = "llm", job: str = "engines") -> Target:
+def pod(port: int, name: str, *, namespace: str = "llm", job: str = "engines", host: str = "127.0.0.1") -> Target:
     """A pod with the labels that it should have."""
-    return Target(port=port, labels={"namespace": namespace, "pod": name}, job=job)
+    return Target(port=port, labels={"namespace": namespace, "pod": name}, job=job, host=host)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,13 +87,20 @@ class Prometheus:
         """Scrape these from now on, and no others; it sees the change within a second."""
         for job in self._jobs:
             groups = [
-                {"targets": [f"127.0.0.1:{target.port}"], "labels": dict(target.labels)}
+                {"targets": [f"{target.host}:{target.port}"], "labels": dict(target.labels)}
                 for target in targets
                 if target.job == job
             ]
             written = self._folder / f"{job}.json.new"
             written.write_text(json.dumps(groups))
             written.rename(self._folder / f"{job}.json")
+
+    def query(self, expression: str) -> list[Mapping[str, Any]]:
+        """The result of a query now, of a server on plain http."""
+        path = f"api/v1/query?{urllib.parse.urlencode({'query': expression})}"
+        with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/{path}", timeout=10) as answer:
+            found: list[Mapping[str, Any]] = json.load(answer)["data"]["result"]
+        return found
 
     def start(self) -> Prometheus:
         """Start it, and wait until it answers queries."""

@@ -110,4 +110,4 @@ def shared_run(
     finally:
         if operator.process.poll() is None:
             operator.kill()
-        cluster.kubectl("delete", "namespace", namespace, "--wait=false")
+        cluster.kubectl("delete", "namespace", namespace, "--wait=false", "--ignore-not-found")

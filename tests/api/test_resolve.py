@@ -15,6 +15,8 @@ from servingplan.planning.plan import CronWindow, Lead, Objective, PoolCapacity,
 from servingplan.planning.target import TargetRef
 from support.specs import ENGINE, WORKING_DAY, document, scheduled, targeting
 
+MIG = "nvidia.com/mig-1g.10gb"
+
 
 def problems_of(plan, config=None):
     with pytest.raises(InvalidPlan) as invalid:
@@ -326,6 +328,12 @@ def test_a_document_that_is_no_plan_at_all_has_problems_and_no_crash(plan):
     ("plan", "path", "says"),
     [
         pytest.param(document(reserve={"replicas": 0}), "spec.reserve.replicas", "lost node", id="no reserve"),
+        pytest.param(
+            document(engine={**ENGINE, "parallelism": {"tensor": 2}, "accelerator": {"resource": MIG}}),
+            "spec.engine.parallelism",
+            f"spreads a replica over 2 of {MIG}",
+            id="an engine over slices of a GPU",
+        ),
         pytest.param(
             document(**scheduled(windows=[{**WORKING_DAY, "requestsPerSecond": 1}])),
             "spec.schedule.windows",

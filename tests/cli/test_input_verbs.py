@@ -51,6 +51,7 @@ def test_plan_against_another_shows_what_changes(cli, plan_file):
 
 def test_explain_at_the_start_of_the_lead(cli):
     result = cli("explain", WORKED_EXAMPLE, "--at", "2026-12-01T07:48")
+    assert result.exit_code == 0
     same_as_golden("explain.txt", result.stdout)
 
 

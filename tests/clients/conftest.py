@@ -82,7 +82,7 @@ async def client(faulty: Faulty) -> AsyncIterator[KubernetesClient]:
             session=session,
             server=faulty.url,
             field_manager="servingplan-test",
-            mutation_timeout_s=0.2,
-            read_timeout_s=0.2,
+            mutation_timeout_s=0.5,
+            read_timeout_s=0.5,
             read_retry=ReadRetry(attempts=3, first_wait_s=0.001, longest_wait_s=0.002),
         )

@@ -14,6 +14,7 @@ from typing import Any
 
 import kopf
 import pytest
+from kopf._core.reactor import observation
 
 from servingplan.clients.connection import Connection
 from servingplan.clients.kubeconfig import load_endpoint
@@ -147,10 +148,11 @@ async def test_a_part_that(
 async def test_being_told_to_stop_is_no_error(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
     for part in ("_watch_forever", "_relist_forever"):
         monkeypatch.setattr(process, part, stays)
-    stop = asyncio.Event()
+    stop, before = asyncio.Event(), asyncio.all_tasks()
     stop.set()
     async with process:
         await process.run_until(stop)
+    assert {task for task in asyncio.all_tasks() - before if not task.done()} == set()
 
 
 def test_an_unexpected_error_is_the_last_line_of_the_log_and_exit_code_1(
@@ -168,7 +170,7 @@ def test_an_unexpected_error_is_the_last_line_of_the_log_and_exit_code_1(
 
 
 async def test_events_that_cannot_be_posted_do_not_hold_up_the_end(
-    process: Process, monkeypatch: pytest.MonkeyPatch
+    process: Process, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(app, "FLUSH_S", 0.01)
     monkeypatch.setattr(process._events, "flush", stays)
@@ -178,6 +180,7 @@ async def test_events_that_cannot_be_posted_do_not_hold_up_the_end(
     stop.set()
     async with process:
         await process.run_until(stop)
+    assert "some events were not posted before the end" in caplog.messages
 
 
 # ---- the supervised watch ----
@@ -264,6 +267,20 @@ async def test_what_a_cluster_does_not_offer_is_not_watched(process: Process) ->
     assert always >= {"servingplans", "configmaps", "deployments", "statefulsets", "pods", "horizontalpodautoscalers"}
 
 
+async def test_that_keda_is_missing_is_no_news_and_that_anything_else_is_missing_is(
+    process: Process, caplog: pytest.LogCaptureFixture
+) -> None:
+    registry = kopf.OperatorRegistry()
+    register(registry, stays, process._watches, frozenset({"scaledobjects"}))
+    selectors = registry._watching.get_all_selectors()
+    keda = frozenset(selector for selector in selectors if selector.any_name == "scaledobjects")
+    assert keda
+    for missing in (keda, selectors - keda):
+        observation._disable_mismatched_selectors(resources=set(), selectors=missing)
+    (warning,) = (record.getMessage() for record in caplog.records)
+    assert "servingplans" in warning
+
+
 def test_kopf_posts_nothing_and_kills_nobody() -> None:
     settings = kopf_settings(frozenset({"nodes"}))
     assert settings.posting.enabled is False
@@ -274,4 +291,6 @@ def test_kopf_posts_nothing_and_kills_nobody() -> None:
 
 def test_it_starts_where_the_command_lines_cluster_client_is_not_installed() -> None:
     missing = "import sys; sys.modules['kubernetes'] = sys.modules['kubernetes_asyncio'] = None; "
-    subprocess.run([sys.executable, "-c", f"{missing}import servingplan.controller.app"], check=True, timeout=60)
+    command = [sys.executable, "-c", f"{missing}import servingplan.controller.app"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -14,8 +15,13 @@ from servingplan.planning.ownership import Verdict
 from servingplan.planning.reasons import Reason
 from servingplan.rendering.metadata import ADOPT_ANNOTATION, INSTALLATION_LABEL, PLAN_LABEL, Owner
 from servingplan.rendering.objects import render
-from support.live import Server, owns_replicas, workload
+from support.api_server import ApiServer
+from support.live import owns_replicas, workload
 from support.plans import a_plan, an_engine
+from support.small_operator import ENGINE, SmallOperator
+from support.small_operator import PLAN as PLAN_REF
+from support.specs import ENGINE as ENGINE_SPEC
+from support.specs import document
 
 PLAN = a_plan()
 OWNER = Owner(uid="uid-support-chat", api_version="servingplan.dev/v1alpha1", kind="ServingPlan", name="support-chat")
@@ -31,7 +37,7 @@ def live(manifest: dict[str, Any], *owners: Any, **metadata: Any) -> dict[str, A
     return {**manifest, "metadata": given, "spec": {**manifest["spec"], "replicas": 5}}
 
 
-async def applied(server: Server, deployment: dict[str, Any], plan: Any = PLAN) -> Applied:
+async def applied(server: ApiServer, deployment: dict[str, Any], plan: Any = PLAN) -> Applied:
     view = workload_view(ObjectRef.of(deployment), deployment)
     applier = Applier(client=server, installation="default")  # type: ignore[arg-type]
     return await applier.apply_objects(plan, OWNER, view)
@@ -39,22 +45,23 @@ async def applied(server: Server, deployment: dict[str, Any], plan: Any = PLAN) 
 
 async def test_what_the_cluster_has_already_is_not_sent() -> None:
     there = [live(DEPLOYMENT, SCALE), live(SERVICE), live(BUDGET)]
-    server = Server(*there)
+    server = ApiServer(*there)
     assert await applied(server, there[0]) == Applied(held=False, trouble=None)
     assert server.writes == []
 
 
 async def test_what_is_missing_or_differs_is_sent() -> None:
     changed = live({**SERVICE, "spec": {**SERVICE["spec"], "ports": []}})
-    server = Server(changed)
+    server = ApiServer(changed)
     await applied(server, live(DEPLOYMENT, SCALE))
     assert server.writes == [("apply forced", "Service", None), ("apply forced", "PodDisruptionBudget", None)]
 
 
 async def test_an_edited_engine_is_sent() -> None:
-    server = Server(live(SERVICE), live(BUDGET))
+    deployment = live(DEPLOYMENT, SCALE)
+    server = ApiServer(deployment, live(SERVICE), live(BUDGET))
     edited = a_plan(target=an_engine(max_model_len=4096))
-    await applied(server, live(DEPLOYMENT, SCALE), edited)
+    await applied(server, deployment, edited)
     assert server.writes == [("apply forced", "Deployment", None)]
 
 
@@ -67,8 +74,9 @@ MAIN_ENTRY = {
 
 @pytest.mark.parametrize(("owners", "writes"), MAIN_ENTRY.values(), ids=MAIN_ENTRY)
 async def test_the_replicas_of_the_creation_are_dropped_only_when_scale_has_them(owners: Any, writes: Any) -> None:
-    server = Server(live(SERVICE), live(BUDGET))
-    await applied(server, live(DEPLOYMENT, *owners))
+    deployment = live(DEPLOYMENT, *owners)
+    server = ApiServer(deployment, live(SERVICE), live(BUDGET))
+    await applied(server, deployment)
     assert server.writes == writes
 
 
@@ -76,7 +84,7 @@ async def test_the_replicas_of_the_creation_are_dropped_only_when_scale_has_them
 async def test_what_somebody_else_has_under_our_name_is_left_alone_and_the_rest_is_written(manifest: Any) -> None:
     spec = {**manifest["spec"], "selector": {"app": "web"}}
     strangers = {**manifest, "spec": spec, "metadata": {"name": PLAN.name, "namespace": PLAN.namespace}}
-    server = Server(strangers)
+    server = ApiServer(strangers)
     outcome = await applied(server, live(DEPLOYMENT, SCALE))
     assert outcome.trouble is not None
     assert outcome.trouble.reason is Reason.NAME_TAKEN
@@ -85,15 +93,92 @@ async def test_what_somebody_else_has_under_our_name_is_left_alone_and_the_rest_
     assert server.writes == [("apply forced", other, None)]
 
 
-@pytest.mark.parametrize(("write", "force", "verb"), [(4, False, "scale"), (4, True, "scale forced")])
+# ---- what is looked at ----
+
+
+def looked_at(operator: SmallOperator) -> list[str]:
+    """The kinds that were read since this was asked last."""
+    reads, operator.server.reads = [read.split()[1] for read in operator.server.reads], []
+    return reads
+
+
+async def an_engine_in_order() -> SmallOperator:
+    operator = SmallOperator("2026-12-01T12:00")
+    operator.server.put(document())
+    await operator.look()
+    operator.server.make_ready(ENGINE)
+    await operator.look()
+    operator.wrote()
+    looked_at(operator)
+    return operator
+
+
+async def test_what_nobody_else_changes_is_looked_at_once_a_relist() -> None:
+    operator = await an_engine_in_order()
+    await operator.look()
+    assert looked_at(operator) == ["ServingPlan", "Deployment", "Pod"]
+    operator.applier.verify_anew()
+    await operator.look()
+    assert looked_at(operator) == ["ServingPlan", "Deployment", "Pod", "Service", "PodDisruptionBudget"]
+
+
+@pytest.mark.parametrize("gone", [True, False], ids=["deleted", "edited"])
+@pytest.mark.parametrize("kind", ["Service", "PodDisruptionBudget"])
+async def test_what_somebody_else_did_to_it_is_mended_with_the_next_relist(kind: str, gone: bool) -> None:
+    operator = await an_engine_in_order()
+    (ref,) = [ref for ref in operator.server.objects if ref.kind == kind]
+    rendered = deepcopy(operator.server.objects[ref]["spec"])
+    if gone:
+        del operator.server.objects[ref]
+    else:
+        operator.server.put({**operator.server.objects[ref], "spec": {"selector": rendered["selector"]}})
+    operator.applier.verify_anew()
+    await operator.look()
+    assert operator.wrote() == ["apply"]
+    assert operator.server.objects[ref]["spec"] == rendered
+
+
+async def test_what_the_plan_renders_anew_is_applied_at_once() -> None:
+    operator = await an_engine_in_order()
+    operator.server.put(document(engine={**ENGINE_SPEC, "port": 9000}))
+    await operator.look()
+    service = next(live for ref, live in operator.server.objects.items() if ref.kind == "Service")
+    assert service["spec"]["ports"][0]["port"] == 9000
+
+
+async def test_a_plan_that_comes_again_is_looked_at_wholly() -> None:
+    operator = await an_engine_in_order()
+    plan = operator.server.objects.pop(PLAN_REF)
+    await operator.look()
+    operator.server.put(plan)
+    looked_at(operator)
+    await operator.look()
+    assert looked_at(operator)[-2:] == ["Service", "PodDisruptionBudget"]
+
+
+async def test_what_somebody_else_has_is_looked_at_every_time() -> None:
+    """It may go, or be given to the plan, at any time."""
+    operator = SmallOperator("2026-12-01T12:00")
+    operator.server.put(
+        {**SERVICE, "spec": {"selector": {"app": "web"}}, "metadata": {"name": PLAN.name, "namespace": PLAN.namespace}}
+    )
+    operator.server.put(document())
+    await operator.look()
+    looked_at(operator)
+    await operator.look()
+    assert looked_at(operator)[-1:] == ["Service"]
+
+
+@pytest.mark.parametrize(("write", "force", "verb"), [(4, False, "apply_scale"), (4, True, "apply_scale forced")])
 async def test_replicas_are_written_as_the_verdict_says_and_looked_at_again(write: int, force: bool, verb: str) -> None:
     deployment = workload(replicas=5, owners=[SCALE])
-    server = Server(deployment)
+    server = ApiServer(deployment)
     verdict = Verdict(write=write, force=force, contest=None, again_at=None)
     applier = Applier(client=server, installation="default")  # type: ignore[arg-type]
     seen: TargetView = await applier.write_replicas(workload_view(ObjectRef.of(deployment), deployment), verdict)
     assert server.writes == [(verb, "Deployment", 4)]
-    assert (seen.current, seen.resource_version) == (4, "8")
+    assert seen.current == 4
+    assert seen.resource_version == server.objects[seen.ref]["metadata"]["resourceVersion"] != "7"
 
 
 # ---- whose object it is ----

@@ -168,6 +168,7 @@ async def test_the_background_task_posts_what_is_recorded() -> None:
         while not story.posted.events:
             await asyncio.sleep(0)
     task.cancel()
+    assert story.posted.only["note"] == "5"
 
 
 async def test_limits_of_the_api_server_are_kept_in_bytes() -> None:

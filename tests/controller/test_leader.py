@@ -176,7 +176,9 @@ async def test_a_hanging_api_server_ends_leadership_too() -> None:
     a = Process(leases, "a")
     await until(lambda: a.election.is_leader)
     leases.hangs = True
-    await until(lambda: a.history == ["started", "lost"])
+    await until(lambda: not a.election.is_leader)
+    await until(lambda: len(a.history) > 1)
+    assert a.history == ["started", "lost"]
     await a.end()
 
 

@@ -13,8 +13,8 @@ from aiohttp.test_utils import TestServer
 from servingplan.clients.references import ObjectRef
 from servingplan.errors import Refused
 from servingplan.rendering.metadata import DELETION_COST_ANNOTATION, DRAINING_ANNOTATION, SERVING_LABEL
-from support.live import ready_pod
-from support.small_operator import KEY, TARGET, SmallOperator
+from support.live import autoscaler, ready_pod
+from support.small_operator import KEY, PLAN, TARGET, SmallOperator
 from support.specs import scheduled
 
 POLL = timedelta(seconds=15)
@@ -46,6 +46,11 @@ class Engines:
         )
         return web.Response(text=text, status=self.status)
 
+    @property
+    def feedback(self) -> dict[str, Any]:
+        """A plan's, that asks these pods."""
+        return {"feedback": {"scrape": {"port": str(self.port)}}}
+
     def start(self, **changes: Any) -> None:
         """A plan that asks these pods, and the pods."""
         self.operator.run_target(len(self.names))
@@ -56,8 +61,7 @@ class Engines:
             pod["metadata"] |= {"labels": {SERVING_LABEL: "true"}, "creationTimestamp": "2026-12-01T06:48:00Z"}
             pod["status"]["podIP"] = "127.0.0.1"
             self.operator.server.put(pod)
-        feedback = {"scrape": {"port": str(self.port)}}
-        self.operator.apply_plan(**{"feedback": feedback, **changes})
+        self.operator.apply_plan(**{**self.feedback, **changes})
 
     async def live(self, duration: timedelta) -> list[bool]:
         """Let time pass with a poll every 15 s; whether each of them was worth a look."""
@@ -220,6 +224,84 @@ async def test_replicas_are_lowered_only_when_the_one_that_leaves_is_idle(make: 
     await operator.look()
     assert operator.wrote()[:2] == ["merge_patch", "apply_scale"]
     assert (operator.replicas(), engines.marks(victim)) == (4, {DRAINING_ANNOTATION, DELETION_COST_ANNOTATION})
+
+
+def suspend(operator: SmallOperator, engines: Engines) -> None:
+    operator.apply_plan(**engines.feedback, suspend=True)
+
+
+def scale_by_hpa(operator: SmallOperator, _: Engines) -> None:
+    operator.store.put_autoscaler(autoscaler())
+
+
+def break_the_schedule(operator: SmallOperator, engines: Engines) -> None:
+    operator.apply_plan(**engines.feedback, **scheduled(timeZone="Europe/Berln"))
+
+
+def delete(operator: SmallOperator, _: Engines) -> None:
+    del operator.server.objects[PLAN]
+
+
+ENDS = [suspend, scale_by_hpa, break_the_schedule, delete]
+"""What keeps the operator from lowering replicas for nobody knows how long."""
+
+
+@pytest.mark.parametrize("end", ENDS, ids=lambda end: end.__name__)
+async def test_a_drain_that_may_not_end_in_fewer_replicas_ends_in_the_service(
+    make: Callable[[str], Engines], end: Callable[[SmallOperator, Engines], None]
+) -> None:
+    engines = make("2026-12-01T19:40")
+    operator = await heard(engines)
+    for at in ("2026-12-01T20:00", "2026-12-01T20:00:10"):
+        await operator.look(at)
+    assert len(engines.labelled()) == 4
+    operator.wrote()
+    end(operator, engines)
+    await operator.look("2026-12-01T20:00:20")
+    assert engines.labelled() == set(engines.names)
+    assert not any(engines.marks(name) for name in engines.names)
+    await operator.look("2026-12-01T20:05")
+    wrote = operator.wrote()
+    assert wrote.count("merge_patch") == 1
+    assert set(wrote) <= {"merge_patch", "apply_status"}
+    assert operator.replicas() == 5
+
+
+async def test_a_fall_begins_anew_when_a_suspended_plan_goes_on(make: Callable[[str], Engines]) -> None:
+    engines = make("2026-12-01T19:40")
+    operator = await heard(engines)
+    await operator.look("2026-12-01T20:00")
+    suspend(operator, engines)
+    await operator.look("2026-12-01T20:00:20")
+    operator.apply_plan(**engines.feedback)
+    await operator.look("2026-12-01T20:30")
+    assert (operator.replicas(), len(engines.labelled())) == (5, 4)
+
+
+@pytest.mark.parametrize("end", ENDS, ids=lambda end: end.__name__)
+async def test_a_drained_pod_that_may_not_be_patched_back_keeps_nothing_else_from_going_on(
+    make: Callable[[str], Engines], end: Callable[[SmallOperator, Engines], None]
+) -> None:
+    engines = make("2026-12-01T19:40")
+    operator = await heard(engines)
+    for at in ("2026-12-01T20:00", "2026-12-01T20:00:10"):
+        await operator.look(at)
+    end(operator, engines)
+    operator.server.refuse("merge_patch", Refused("patch of Pod llm/chat-4 was refused (403): check RBAC"))
+    await operator.look("2026-12-01T20:00:20")
+    assert len(engines.labelled()) == 4
+    if end in (suspend, scale_by_hpa):
+        assert operator.said("Ready") == "False ApplyRefused"
+
+
+async def test_while_a_replica_drains_status_tells_what_comes_after_the_fall(make: Callable[[str], Engines]) -> None:
+    engines = make("2026-12-01T19:40")
+    operator = await heard(engines)
+    shown = []
+    for at in ("2026-12-01T20:00", "2026-12-01T20:00:20", "2026-12-01T20:01"):
+        await operator.look(at)
+        shown.append((len(engines.labelled()), operator.status["nextChange"]["summary"]))
+    assert shown == [(4, "5 at Wed 07:48 CET")] * 3
 
 
 async def test_a_raise_in_the_middle_of_a_drain_brings_the_replica_back(make: Callable[[str], Engines]) -> None:

@@ -13,10 +13,11 @@ from servingplan.controller.observe import Observer, Seen
 from servingplan.controller.store import Key, Store, target_of
 from servingplan.planning.observation import Stage
 from servingplan.planning.reasons import Reason
-from servingplan.rendering.metadata import INSTALLATION_LABEL, PLAN_LABEL
+from servingplan.rendering.metadata import ADOPT_ANNOTATION, INSTALLATION_LABEL, PLAN_LABEL
 from servingplan.rendering.situation import Accelerators
-from support.live import Server, StillClock, autoscaler, live_plan, node, pod, ready_pod, workload
-from support.specs import config_map, document, targeting
+from support.api_server import ApiServer
+from support.live import StillClock, autoscaler, live_plan, node, pod, ready_pod, workload
+from support.specs import ENGINE, config_map, document, targeting
 
 GPU = [{"nvidia.com/gpu": "2"}]
 
@@ -27,7 +28,7 @@ class Looking:
     def __init__(self, document: dict[str, Any], *objects: dict[str, Any], pods: list[Any] | None = None) -> None:
         self.document = live_plan(document)
         self.key = Key(document["metadata"]["namespace"], document["metadata"]["name"])
-        self.server, self.store = Server(*objects, pods=pods or []), Store()
+        self.server, self.store = ApiServer(*objects, *(pods or [])), Store()
         self.store.put_plan(self.document)
         self.observer = Observer(
             client=self.server,  # type: ignore[arg-type]
@@ -71,6 +72,17 @@ async def test_a_target_is_observed_with_its_pods() -> None:
     assert (seen.view.gpus, seen.view.gpu_resource) == (2, "nvidia.com/gpu")
 
 
+async def test_a_replica_whose_node_went_down_says_so() -> None:
+    unready = pod("a", phase="Running", node="node-1")
+    looking = Looking(named(), workload(replicas=1), pods=[unready])
+    looking.store.put_node(node(ready="Unknown"))
+    seen = await looking.look()
+    assert seen.observation is not None
+    (found,) = seen.observation.replicas
+    assert found.trouble is not None
+    assert (found.trouble.reason, found.starting) == (Reason.NODE_NOT_READY, False)
+
+
 async def test_an_engine_that_does_not_exist_yet_is_no_trouble() -> None:
     seen = await Looking(document()).look()
     assert seen.trouble is None
@@ -109,7 +121,7 @@ LISTS = {
 async def test_pods_are_listed(plan: dict[str, Any], live: dict[str, Any], lists: int) -> None:
     looking = Looking(plan, live, pods=[ready_pod("a")])
     seen = [await looking.look() for _ in range(3)]
-    assert looking.server.lists == lists
+    assert len([read for read in looking.server.reads if read.startswith("list Pod")]) == lists
     assert seen[0].observation is not None
     assert seen[2].observation is not None
     assert seen[0].observation.replicas == seen[2].observation.replicas
@@ -120,7 +132,7 @@ async def test_a_plan_that_is_forgotten_is_listed_anew() -> None:
     await looking.look()
     looking.observer.forget(looking.key)
     await looking.look()
-    assert looking.server.lists == 2
+    assert len([read for read in looking.server.reads if read.startswith("list Pod")]) == 2
 
 
 # ---- whose target it is ----
@@ -138,6 +150,48 @@ async def test_a_deployment_of_somebody_else_has_the_name_of_an_engine() -> None
     reason, message = await Looking(document(), workload("support-chat")).trouble()
     assert reason is Reason.NAME_TAKEN
     assert "annotate it with servingplan.dev/adopt-by=support-chat if its selector is" in message
+
+
+def given(*containers: str, **pod: Any) -> dict[str, Any]:
+    """A stranger's Deployment that is annotated for the plan and selects what an engine's would."""
+    live = workload("support-chat", replicas=2)
+    live["metadata"]["annotations"] = {ADOPT_ANNOTATION: "support-chat"}
+    live["spec"]["selector"] = {"matchLabels": {PLAN_LABEL: "support-chat"}}
+    live["spec"]["template"]["spec"] = {"containers": [{"name": name} for name in containers], **pod}
+    return live
+
+
+async def test_a_deployment_that_is_given_with_the_engine_s_container_alone_is_no_trouble() -> None:
+    assert (await Looking(document(), given("engine")).look()).trouble is None
+
+
+@pytest.mark.parametrize(
+    ("live", "named"),
+    [
+        pytest.param(given("vllm"), "vllm", id="the engine under another name"),
+        pytest.param(given("engine", "proxy", "agent"), "agent, proxy", id="containers beside it"),
+        pytest.param(given("engine", initContainers=[{"name": "fetch"}]), "fetch", id="a container before it"),
+    ],
+)
+async def test_a_deployment_whose_containers_would_go_on_beside_the_engine_is_refused(live: Any, named: str) -> None:
+    reason, message = await Looking(document(), live).trouble()
+    assert reason is Reason.NAME_TAKEN
+    assert message == (
+        f"Deployment llm/support-chat is given to this plan and is not touched: its pods would run {named} beside the "
+        "plan's container engine. In the Deployment, rename the container of the engine to engine and remove what "
+        "else there is; what is to stay belongs into spec.engine.podTemplate too"
+    )
+
+
+async def test_a_container_that_the_plan_names_too_may_stay() -> None:
+    engine = {**ENGINE, "podTemplate": {"spec": {"containers": [{"name": "proxy", "image": "registry.local/proxy:1"}]}}}
+    assert (await Looking(document(engine=engine), given("engine", "proxy")).look()).trouble is None
+
+
+async def test_a_container_that_somebody_adds_to_an_engine_of_ours_is_no_trouble() -> None:
+    live = ours(replicas=2)
+    live["spec"]["template"]["spec"]["containers"] = [{"name": "engine"}, {"name": "injected"}]
+    assert (await Looking(document(), live).look()).trouble is None
 
 
 async def test_an_engine_s_own_deployment_is_no_trouble() -> None:

@@ -29,6 +29,8 @@ ELSEWHERE = "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) had volume n
 BACK_OFF = 'Back-off pulling image "registry.local/engine:1"'
 GATED = condition("PodScheduled", "False", reason="SchedulingGated", message="waits for its gate")
 
+UNREADY_SINCE_NOON = {**condition("Ready", "False"), "lastTransitionTime": "2026-12-01T11:00:00Z"}
+
 CASES: dict[str, tuple[dict[str, Any], Stage, tuple[Reason, str] | None]] = {
     "just created": (pod(node=None), Stage.SCHEDULING, None),
     "held by a scheduling gate": (pod(node=None, conditions=[GATED]), Stage.SCHEDULING, None),
@@ -109,9 +111,28 @@ CASES: dict[str, tuple[dict[str, Any], Stage, tuple[Reason, str] | None]] = {
         Stage.READY,
         None,
     ),
-    "not ready any more": (
+    "not ready yet": (
         pod(phase="Running", conditions=[condition("Ready", "False")], containers=[running()]), Stage.ENGINE, None,
     ),
+    "not ready any more": (
+        pod(phase="Running", conditions=[UNREADY_SINCE_NOON], containers=[running()]),
+        Stage.ENGINE,
+        (Reason.NOT_READY_ANY_MORE, "it was ready before, and its readiness probe fails now"),
+    ),
+    "not ready since it was started again": (
+        pod(phase="Running", conditions=[UNREADY_SINCE_NOON], containers=[running(restartCount=1)]),
+        Stage.ENGINE,
+        (Reason.ENGINE_CRASH, "container engine ended once, no exit code yet"),
+    ),
+    "on a node that is down": (
+        pod(phase="Running", node="down", conditions=[UNREADY_SINCE_NOON], containers=[running()]),
+        Stage.ENGINE,
+        (Reason.NODE_NOT_READY, "node down is not ready"),
+    ),
+    "pulling on a node that is down": (
+        pod(node="down"), Stage.PULLING, (Reason.NODE_NOT_READY, "node down is not ready"),
+    ),
+    "ready, as far as a node that is down has told": (ready_pod(node="down"), Stage.READY, None),
     "being deleted while ready": ({**ready_pod(), "metadata": pod(deleted=True)["metadata"]}, Stage.TERMINATING, None),
     "being deleted while it crashes": (
         pod(deleted=True, containers=[waiting("CrashLoopBackOff", restartCount=1)]), Stage.TERMINATING, None,
@@ -122,7 +143,7 @@ CASES: dict[str, tuple[dict[str, Any], Stage, tuple[Reason, str] | None]] = {
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_a_pod_is_at_a_stage_and_says_what_holds_it_up(case: tuple[Any, Stage, tuple[Reason, str] | None]) -> None:
     live, stage, trouble = case
-    found = replica(live, StillClock())
+    found = replica(live, StillClock(), is_down="down".__eq__)
     expected = None if trouble is None else Trouble(reason=trouble[0], message=trouble[1])
     assert (found.stage, found.trouble) == (stage, expected)
 

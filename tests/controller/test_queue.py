@@ -131,6 +131,7 @@ async def test_an_event_for_a_failing_key_is_acted_on_before_its_long_backoff_en
     queue.add("a")
     await until(lambda: queue.failures("a") == 0)
     await queue.stop()
+    assert work.calls.count("a") == 4
 
 
 async def test_a_key_that_asks_to_be_worked_again_is() -> None:
@@ -139,8 +140,9 @@ async def test_a_key_that_asks_to_be_worked_again_is() -> None:
     queue = KeyedQueue(work)
     queue.start()
     queue.add("a")
-    await until(lambda: work.calls == ["a", "a"])
+    await until(lambda: len(work.calls) >= 2)
     await queue.stop()
+    assert set(work.calls) == {"a"}
 
 
 async def test_the_earlier_of_two_delays_counts() -> None:
@@ -151,8 +153,9 @@ async def test_the_earlier_of_two_delays_counts() -> None:
     queue.add_after("a", 3600)
     queue.add_after("b", 3600)
     queue.add_after("b", 0.001)
-    await until(lambda: sorted(work.calls) == ["a", "b"])
+    await until(lambda: len(work.calls) >= 2)
     await queue.stop()
+    assert sorted(work.calls) == ["a", "b"]
 
 
 async def test_nothing_is_worked_before_the_start_nor_after_a_pause_and_nothing_is_lost() -> None:
@@ -214,6 +217,7 @@ async def test_a_failure_report_that_fails_itself_does_not_lose_the_key() -> Non
     queue.start()
     queue.add("a")
     await until(lambda: work.calls.count("a") >= 3)
+    assert queue.failures("a") >= 2
     await queue.stop()
 
 

@@ -12,6 +12,7 @@ from servingplan.controller import observe
 from servingplan.controller.reconcile import CONFLICT_RETRY_MAX_S, CONFLICT_RETRY_S, REFUSED_RETRY_S
 from servingplan.controller.store import Key
 from servingplan.errors import Conflict, Refused, Unreachable
+from support.live import ready_pod
 from support.small_operator import ENGINE, KEY, PLAN, TARGET, SmallOperator
 from support.specs import ENGINE as ENGINE_SPEC
 from support.specs import config_map, document, scheduled
@@ -220,6 +221,35 @@ async def test_conflicts_are_looked_at_again_at_once_and_then_more_slowly() -> N
     assert operator.replicas() == 5
     operator.server.refuse("apply_status", Conflict("again"), Conflict("again"))
     assert await operator.look("2026-12-01T08:00") == CONFLICT_RETRY_S
+
+
+@pytest.mark.parametrize("conflicts", [0, 1, 3])
+async def test_the_creation_of_an_engine_is_told_once_whatever_conflicts_come_before_its_scale(conflicts: int) -> None:
+    """The Deployment's own controller writes its status right after the creation."""
+    operator = SmallOperator("2026-12-01T12:00")
+    operator.server.put(document())
+    operator.server.refuse("apply_scale", *(Conflict("it changed in between") for _ in range(conflicts)))
+    for _ in range(conflicts + 2):
+        await operator.look()
+    told = [said for said in operator.events.said if "ScaledUp" in said]
+    assert told == ["Normal ScaledUp: replicas 0 to 5: window working-day"]
+    assert (operator.status["lastScale"]["from"], operator.status["lastScale"]["to"]) == (0, 5)
+    assert [rise["from"] for rise in operator.status["leadTime"]["running"]] == [0]
+
+
+async def test_what_a_rise_taught_is_decided_with_at_once() -> None:
+    operator = await seen("2026-12-01T07:00", running=2, leadTime={"declared": "10m", "max": "15m"})
+    await operator.look("2026-12-01T07:48")
+    for name in ("chat-1", "chat-2", "chat-3"):
+        pod = ready_pod(name)
+        pod["metadata"]["creationTimestamp"] = "2026-12-01T06:48:05Z"
+        pod["status"]["conditions"][-1]["lastTransitionTime"] = "2026-12-01T07:10:00Z"
+        operator.server.put(pod)
+    operator.server.make_ready(TARGET)
+    assert await operator.look("2026-12-01T08:11") == 0.0
+    assert await operator.look() != 0.0
+    assert operator.status["leadTime"]["learned"]["p95"] == "22m1s"
+    assert operator.said("ReadyByNextRamp") == "False LeadCapped"
 
 
 async def test_a_target_that_changes_under_our_hands_is_decided_again() -> None:

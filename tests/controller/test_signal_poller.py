@@ -16,6 +16,7 @@ from servingplan.clients.engine_series import Limits
 from servingplan.clients.sources import Source
 from servingplan.controller.clock import AcceleratedClock, SystemClock, system_now
 from servingplan.controller.signals import (
+    PODS_OF_A_PLAN_AT_ONCE,
     POLL_EVERY,
     SHORTEST_POLL_S,
     EnginePod,
@@ -166,6 +167,25 @@ async def test_a_source_that_fails_is_named_once_the_last_readings_are_stale(wor
     assert isinstance(again, Signals)
 
 
+@pytest.mark.parametrize(
+    ("pods", "status", "reason"),
+    [
+        pytest.param([], 200, Reason.METRICS_AWAITED, id="no-series-and-no-replica-ready"),
+        pytest.param(PODS, 200, Reason.METRICS_MISSING, id="no-series-of-ready-replicas"),
+        pytest.param([], 503, Reason.METRICS_UNREACHABLE, id="no-answer"),
+    ],
+)
+async def test_a_source_without_series_is_at_fault_only_once_a_replica_is_ready(
+    world: World, make_poller, pods, status, reason
+) -> None:
+    world.pods, world.status = [], status
+    poller = make_poller()
+    poller.heard(key("a"), FROM_SOURCE, pods, system_now())
+    await poller.poll()
+
+    assert poller.heard(key("a"), FROM_SOURCE, pods, system_now()).reason is reason
+
+
 async def test_one_source_that_hangs_does_not_keep_the_others(world: World, make_poller) -> None:
     hangs = Source(url="http://127.0.0.1:1", timeout=0.2)
     poller = make_poller(sources={"default": Source(url=f"http://127.0.0.1:{world.port}"), "hangs": hangs})
@@ -176,6 +196,73 @@ async def test_one_source_that_hangs_does_not_keep_the_others(world: World, make
 
     assert isinstance(poller.heard(key("a"), FROM_SOURCE, PODS, system_now()), Signals)
     assert isinstance(poller.heard(key("b"), Following(source="hangs"), PODS, system_now()), NoSignals)
+
+
+@pytest.mark.parametrize("slow", ["source", "pods"])
+async def test_whoever_is_slow_keeps_nobody_else_from_being_heard(world: World, make_poller, slow: str) -> None:
+    asked, answers = Counter[str](), asyncio.Event()
+
+    async def hang(request: web.Request) -> web.Response:
+        asked[(await request.post()).get("query", "")] += 1
+        await answers.wait()
+        return web.Response(text=TEXT)
+
+    told: asyncio.Queue[str] = asyncio.Queue()
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", hang)
+    async with TestServer(app) as server:
+        poller = make_poller(
+            sources={
+                "default": Source(url=f"http://127.0.0.1:{world.port}"),
+                "slow": Source(url=f"http://127.0.0.1:{server.port}", timeout=9),
+            },
+            clock=AcceleratedClock(start=system_now(), since=system_now(), factor=Fraction(100)),
+            on_polled=lambda found: told.put_nowait(found.name),
+        )
+        of_the_slow_one = Following(source="slow") if slow == "source" else FROM_PODS
+        poller.heard(
+            key("slow"), of_the_slow_one, [EnginePod(name="a", ip="127.0.0.1", port=server.port)], system_now()
+        )
+        poller.heard(key("quick"), FROM_SOURCE, PODS, system_now())
+        poller.heard(key("pods"), FROM_PODS, [EnginePod(name="a", ip="127.0.0.1", port=world.port)], system_now())
+        running = asyncio.create_task(poller.run())
+        heard: Counter[str] = Counter()
+        async with asyncio.timeout(60):
+            while min(heard["quick"], heard["pods"]) < 5:
+                heard[await told.get()] += 1
+        running.cancel()
+        answers.set()
+
+    assert "slow" not in heard
+    assert 1 <= max(asked.values()) < 5
+
+
+async def test_a_plan_whose_pods_hang_leaves_places_to_the_others(world: World, make_poller) -> None:
+    at_once, most, answers = 0, 0, asyncio.Event()
+
+    async def hang(_: web.Request) -> web.Response:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        await answers.wait()
+        at_once -= 1
+        return web.Response(text=TEXT)
+
+    told: asyncio.Queue[str] = asyncio.Queue()
+    poller = make_poller(on_polled=lambda found: told.put_nowait(found.name))
+    app = web.Application()
+    app.router.add_get("/metrics", hang)
+    async with TestServer(app) as server:
+        hanging = [EnginePod(name=f"slow-{i}", ip="127.0.0.1", port=server.port) for i in range(40)]
+        poller.heard(key("slow"), FROM_PODS, hanging, system_now())
+        poller.heard(key("quick"), FROM_PODS, [EnginePod(name="a", ip="127.0.0.1", port=world.port)], system_now())
+        polling = asyncio.create_task(poller.poll())
+        async with asyncio.timeout(30):
+            assert await told.get() == "quick"
+        answers.set()
+        await polling
+
+    assert (await told.get(), most) == ("slow", PODS_OF_A_PLAN_AT_ONCE)
 
 
 async def test_samples_that_stand_still_become_stale_although_the_source_answers(world: World, make_poller) -> None:

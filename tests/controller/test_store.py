@@ -164,8 +164,8 @@ GPUS = {"nvidia.com/gpu": 8}
 NODES = {
     "ready": (node(), Node(allocatable=GPUS, elastic=False)),
     "cordoned": (node(unschedulable=True), Node(allocatable={}, elastic=False)),
-    "not ready": (node(ready="False"), Node(allocatable={}, elastic=False)),
-    "out of reach": (node(ready="Unknown"), Node(allocatable={}, elastic=False)),
+    "not ready": (node(ready="False"), Node(allocatable={}, elastic=False, ready=False)),
+    "out of reach": (node(ready="Unknown"), Node(allocatable={}, elastic=False, ready=False)),
     "made by Karpenter": (node(labels={"karpenter.sh/nodepool": "gpu"}), Node(allocatable=GPUS, elastic=True)),
     "of a node group that grows": (
         node(labels={"eks.amazonaws.com/nodegroup": "gpu"}), Node(allocatable=GPUS, elastic=True),

@@ -12,7 +12,8 @@ from servingplan.controller.targets import TargetView, is_watched, kind_of
 from servingplan.planning.observation import Trouble
 from servingplan.planning.reasons import Reason
 from servingplan.rendering.situation import Rollout
-from support.live import Server, autoscaler, condition, owns_replicas, workload
+from support.api_server import ApiServer
+from support.live import autoscaler, condition, owns_replicas, workload
 
 DEPLOYMENT = ObjectRef(api_version="apps/v1", kind="Deployment", name="vllm", namespace="llm")
 POOL = ObjectRef(api_version="example.org/v1", kind="Pool", name="vllm", namespace="llm")
@@ -20,11 +21,11 @@ HPA = ObjectRef(api_version="autoscaling/v2", kind="HorizontalPodAutoscaler", na
 SCALED_OBJECT = ObjectRef(api_version="keda.sh/v1alpha1", kind="ScaledObject", name="vllm", namespace="llm")
 
 
-async def view_of(ref: ObjectRef, server: Server) -> TargetView:
+async def view_of(ref: ObjectRef, server: ApiServer) -> TargetView:
     return await kind_of(ref).read(server, ref)  # type: ignore[arg-type]
 
 
-async def written(ref: ObjectRef, server: Server, replicas: int, *, force: bool = False) -> list[Any]:
+async def written(ref: ObjectRef, server: ApiServer, replicas: int, *, force: bool = False) -> list[Any]:
     view = await view_of(ref, server)
     await kind_of(ref).write(server, view, replicas, force=force)  # type: ignore[arg-type]
     return server.writes
@@ -37,19 +38,19 @@ async def written(ref: ObjectRef, server: Server, replicas: int, *, force: bool 
 async def test_a_workload_s_own_status_counts_its_replicas(kind: str) -> None:
     ref = ObjectRef(api_version="apps/v1", kind=kind, name="vllm", namespace="llm")
     live = workload(kind=kind, replicas=5, readyReplicas=3, availableReplicas=2)
-    view = await view_of(ref, Server(live))
+    view = await view_of(ref, ApiServer(live))
     assert (view.current, view.ready, view.available, view.maximum) == (5, 3, 2, None)
     assert (view.selector, view.resource_version) == ("app=vllm", "7")
 
 
 async def test_a_fresh_workload_has_one_replica_and_none_ready() -> None:
-    view = await view_of(DEPLOYMENT, Server(workload(replicas=None)))
+    view = await view_of(DEPLOYMENT, ApiServer(workload(replicas=None)))
     assert (view.current, view.ready, view.available, view.owners) == (1, 0, 0, ())
 
 
-@pytest.mark.parametrize(("force", "verb"), [(False, "scale"), (True, "scale forced")])
+@pytest.mark.parametrize(("force", "verb"), [(False, "apply_scale"), (True, "apply_scale forced")])
 async def test_a_workload_is_written_by_an_apply_on_scale(force: bool, verb: str) -> None:
-    assert await written(DEPLOYMENT, Server(workload()), 5, force=force) == [(verb, "Deployment", 5)]
+    assert await written(DEPLOYMENT, ApiServer(workload()), 5, force=force) == [(verb, "Deployment", 5)]
 
 
 SELECTORS = {
@@ -74,7 +75,7 @@ SELECTORS = {
 async def test_a_selector_is_a_query(selector: dict[str, Any], text: str) -> None:
     live = workload()
     live["spec"]["selector"] = selector
-    assert (await view_of(DEPLOYMENT, Server(live))).selector == text
+    assert (await view_of(DEPLOYMENT, ApiServer(live))).selector == text
 
 
 GPUS = {
@@ -82,14 +83,16 @@ GPUS = {
     "one container": ([{"nvidia.com/gpu": "2", "cpu": "4"}], "nvidia.com/gpu", 2),
     "two containers together": ([{"nvidia.com/gpu": "2"}, {"nvidia.com/gpu": "1"}], "nvidia.com/gpu", 3),
     "another vendor's": ([{"amd.com/gpu": "1"}], "amd.com/gpu", 1),
-    "a slice of one": ([{"nvidia.com/mig-1g.10gb": "1"}], None, None),
+    "slices of one": ([{"nvidia.com/mig-1g.10gb": "2"}], "nvidia.com/mig-1g.10gb", 2),
+    "no graphics processor": ([{"habana.ai/gaudi": "8"}], "habana.ai/gaudi", 8),
+    "a network device and no accelerator": ([{"rdma/output-tpu": "1", "migrate.io/slots": "3"}], None, None),
     "a container without limits": ([{}, {"nvidia.com/gpu": "1"}], "nvidia.com/gpu", 1),
 }
 
 
 @pytest.mark.parametrize(("limits", "resource", "gpus"), GPUS.values(), ids=GPUS)
 async def test_the_template_tells_how_many_gpus_a_replica_takes(limits: Any, resource: Any, gpus: Any) -> None:
-    view = await view_of(DEPLOYMENT, Server(workload(limits=limits)))
+    view = await view_of(DEPLOYMENT, ApiServer(workload(limits=limits)))
     assert (view.gpu_resource, view.gpus) == (resource, gpus)
 
 
@@ -130,16 +133,16 @@ async def test_a_workload_s_status_tells_of_refusals_and_of_a_rollout(
 ) -> None:
     live = workload()
     live["status"] = status
-    view = await view_of(DEPLOYMENT, Server(live))
+    view = await view_of(DEPLOYMENT, ApiServer(live))
     assert (view.trouble, view.rollout) == (trouble, rollout)
 
 
 # ---- anything with /scale ----
 
 
-def a_pool(status: dict[str, Any], scale: dict[str, Any]) -> Server:
+def a_pool(status: dict[str, Any], scale: dict[str, Any]) -> ApiServer:
     live = {**workload(), "apiVersion": "example.org/v1", "kind": "Pool", "status": status}
-    server = Server(live)
+    server = ApiServer(live)
     server.scales[POOL] = scale
     return server
 
@@ -163,7 +166,7 @@ async def test_a_custom_resource_whose_replicas_were_never_set_has_none() -> Non
 @pytest.mark.parametrize("force", [False, True])
 async def test_a_custom_resource_is_patched(force: bool) -> None:
     server = a_pool({}, {"spec": {"replicas": 3}, "status": {}})
-    assert await written(POOL, server, 5, force=force) == [("patch scale", "Pool", 5)]
+    assert await written(POOL, server, 5, force=force) == [("merge_patch_scale", "Pool", 5)]
 
 
 async def test_a_kind_without_scale_is_no_target() -> None:
@@ -189,18 +192,18 @@ async def test_an_autoscaler_is_seen_by_its_bounds_and_by_the_pods_of_what_it_sc
     ref: ObjectRef, spec: dict[str, int], minimum: int, maximum: int
 ) -> None:
     scaled = workload(replicas=6, readyReplicas=4, availableReplicas=4, limits=[{"nvidia.com/gpu": "2"}])
-    view = await view_of(ref, Server(autoscaler(kind=ref.kind, **spec), scaled))
+    view = await view_of(ref, ApiServer(autoscaler(kind=ref.kind, **spec), scaled))
     assert (view.current, view.maximum) == (minimum, maximum)
     assert (view.ready, view.available, view.selector, view.gpus) == (4, 4, "app=vllm", 2)
 
 
 async def test_a_scaled_object_that_names_no_kind_scales_a_deployment() -> None:
     live = autoscaler(kind="ScaledObject", target={"name": "vllm"})
-    assert (await view_of(SCALED_OBJECT, Server(live, workload(readyReplicas=2)))).ready == 2
+    assert (await view_of(SCALED_OBJECT, ApiServer(live, workload(readyReplicas=2)))).ready == 2
 
 
 async def test_an_autoscaler_whose_workload_is_missing_is_there_and_says_so() -> None:
-    view = await view_of(HPA, Server(autoscaler(maxReplicas=8)))
+    view = await view_of(HPA, ApiServer(autoscaler(maxReplicas=8)))
     assert (view.current, view.ready, view.live is not None) == (1, 0, True)
     assert view.trouble == Trouble(
         reason=Reason.TARGET_NOT_FOUND, message="read of Deployment llm/vllm: it does not exist"
@@ -213,7 +216,7 @@ async def test_the_owners_of_an_autoscaler_are_those_of_its_minimum() -> None:
         owns_replicas("kubectl", path=("f:spec", "f:minReplicas"), time="2026-12-01T07:00:00Z"),
         owns_replicas("gitops", path=("f:spec", "f:maxReplicas"), time="2026-12-01T07:00:00Z"),
     ]
-    view = await view_of(HPA, Server(live, workload()))
+    view = await view_of(HPA, ApiServer(live, workload()))
     assert [owner.manager for owner in view.owners] == ["kubectl"]
 
 
@@ -225,8 +228,8 @@ MINIMA = {
 
 @pytest.mark.parametrize(("ref", "body"), MINIMA.values(), ids=MINIMA)
 async def test_nothing_but_the_minimum_of_an_autoscaler_is_patched(ref: ObjectRef, body: dict[str, Any]) -> None:
-    server = Server(autoscaler(kind=ref.kind), workload())
-    assert await written(ref, server, 4) == [("patch", ref.kind, body)]
+    server = ApiServer(autoscaler(kind=ref.kind), workload())
+    assert await written(ref, server, 4) == [("merge_patch", ref.kind, body)]
 
 
 # ---- which kind, and whether it is there ----
@@ -255,6 +258,6 @@ def test_a_kind_is_watched_and_written_in_its_way(
 
 @pytest.mark.parametrize("ref", [DEPLOYMENT, POOL, HPA, SCALED_OBJECT], ids=str)
 async def test_a_target_that_is_missing_is_said_in_the_server_s_words(ref: ObjectRef) -> None:
-    view = await view_of(ref, Server())
+    view = await view_of(ref, ApiServer())
     assert (view.live, view.current, view.resource_version) == (None, None, "")
     assert view.trouble == Trouble(reason=Reason.TARGET_NOT_FOUND, message=f"read of {ref}: it does not exist")

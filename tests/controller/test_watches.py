@@ -18,6 +18,7 @@ from servingplan.rendering.metadata import PLAN_LABEL
 from support.live import autoscaler, live_plan, node, pod, workload
 from support.specs import config_map, document, scheduled, targeting
 
+NO_KEDA, DENIED = KindNotServed("not served"), Refused("list of Node was refused (403)")
 ENGINE, TARGETING, RIVAL = Key("llm", "support-chat"), Key("llm", "targeting"), Key("llm", "rival")
 
 
@@ -190,11 +191,26 @@ async def test_a_relist_that_fails_forgets_nothing() -> None:
     assert seen.looks == []
 
 
+@pytest.mark.parametrize(
+    ("answers", "kinds"),
+    [
+        pytest.param({}, {"nodes", "scaledobjects"}, id="with KEDA"),
+        pytest.param({"ScaledObject": NO_KEDA}, {"nodes", "scaledobjects"}, id="KEDA may come"),
+        pytest.param({"Node": DENIED}, {"scaledobjects"}, id="with KEDA, some namespaces alone"),
+        pytest.param({"Node": DENIED, "ScaledObject": NO_KEDA}, set(), id="KEDA may come and nobody would see it"),
+    ],
+)
+async def test_a_kind_that_may_come_is_watched_where_its_coming_is_seen(
+    answers: Mapping[str, Any], kinds: set[str]
+) -> None:
+    assert await Watching(answers=answers).watches.optional_kinds() == kinds
+
+
 async def test_kinds_that_are_missing_or_not_ours_to_read_are_done_without(caplog: pytest.LogCaptureFixture) -> None:
     answers = {
         "ServingPlan": [plan()],
-        "ScaledObject": KindNotServed("not served"),
-        "Node": Refused("list of Node was refused (403)"),
+        "ScaledObject": NO_KEDA,
+        "Node": DENIED,
     }
     seen = Watching(answers=answers)
     with caplog.at_level(logging.WARNING):

@@ -6,10 +6,11 @@ import json
 
 import pytest
 
-from demo.days import story_of, watched
+from demo.days import CLOCK, snapshot, story_of, watched
 from servingplan.demo.narration import caption
 from servingplan.demo.operator_process import count_writes
 from servingplan.demo.places import Access
+from servingplan.demo.record import Record
 from servingplan.demo.summary import in_words, next_steps, summary, writes_by_kind
 from support.specs import scheduled
 
@@ -99,3 +100,11 @@ def test_the_next_steps_name_the_cluster_where_it_still_runs():
 )
 def test_the_caption_says_what_to_look_at(until, words):
     assert words in caption(watched(until=until))
+
+
+def test_the_caption_names_what_is_enough_before_it_is_ready_and_counts_one_as_one():
+    record = Record(story_of(reserve={"replicas": 0}))
+    record.take(snapshot("07:15", asked=0, ready=0, starting=1), CLOCK)
+    assert caption(record).startswith("1 replica is enough until 08:00, when 4 are required.")
+    record.take(snapshot("07:49", asked=4, ready=1, starting=3), CLOCK)
+    assert "1 is ready; the ramp is at 08:00" in caption(record)

@@ -584,6 +584,21 @@ def test_a_burst_of_twenty_seconds_changes_nothing(offset, times):
     assert Reason.TRANSIENT_BURST in loop.reasons
 
 
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.99], ids=["a restart", "half of it", "a little"])
+def test_counts_that_fall_raise_nothing_whether_an_engine_was_started_again_or_the_source_lies(share):
+    loop = ClosedLoop(lambda now: 17.0).run(minutes(20))
+    fleet = loop.fleet
+    fell = [
+        replace(each, at=each.at + timedelta(seconds=1), arrived=each.arrived * share)
+        for each in fleet.engines.values()
+    ]
+    fleet.record = fleet.record.heard(fell, fleet.now + timedelta(seconds=1))
+    loop.run(minutes(40))
+
+    assert loop.writes == []
+    assert loop.reasons == {Reason.NOT_KNOWN, Reason.WITHIN_PLAN, Reason.TRANSIENT_BURST}
+
+
 def test_prompts_twice_as_long_change_nothing_and_are_named():
     loop = ClosedLoop(lambda now: 17.0)
     loop.fleet.prompt_tokens = 1760

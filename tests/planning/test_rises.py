@@ -9,10 +9,10 @@ import pytest
 
 from servingplan.planning.decision import decide
 from servingplan.planning.lead import Rises, effective_lead
-from servingplan.planning.observation import History, Milestones, Observation, Replica, Scale, Stage, Trouble
+from servingplan.planning.observation import LOST, History, Milestones, Observation, Replica, Scale, Stage, Trouble
 from servingplan.planning.plan import Lead
 from servingplan.planning.reasons import Reason
-from servingplan.planning.rises import advance, stuck
+from servingplan.planning.rises import advance, stuck, stuck_from
 from support.plans import a_plan
 
 MINUTE = timedelta(minutes=1)
@@ -297,7 +297,7 @@ def test_from_the_second_slow_rise_on_the_ramp_is_met_without_an_edit() -> None:
     assert margins == [-3, 3, 3, 3]
 
 
-def test_replicas_past_their_lead_are_named_with_their_stage() -> None:
+def test_replicas_past_their_lead_are_stuck_the_one_that_is_furthest_behind_first() -> None:
     trouble = Trouble(reason=Reason.UNSCHEDULABLE, message="0/3 nodes are available: 3 Insufficient nvidia.com/gpu")
     replicas = (
         a_replica("chat-1", created=START - timedelta(hours=5), ready=START),
@@ -308,10 +308,13 @@ def test_replicas_past_their_lead_are_named_with_their_stage() -> None:
     )
     observation = Observation(current=4, replicas=replicas)
     found = stuck(observation, 12 * MINUTE, START + 13 * MINUTE)
-    assert found is not None
-    assert [each.name for each in found.replicas] == ["chat-3", "chat-2"]
-    assert found.message == (
-        "chat-3 (scheduling), chat-2 (engine) not verified, the first since 2026-12-01 06:48:00 UTC: "
-        "0/3 nodes are available: 3 Insufficient nvidia.com/gpu"
-    )
-    assert stuck(observation, 12 * MINUTE, START + 12 * MINUTE) is None
+    assert [each.name for each in found] == ["chat-3", "chat-2"]
+    assert stuck(observation, 12 * MINUTE, START + 12 * MINUTE) == ()
+
+
+@pytest.mark.parametrize("reason", sorted(LOST))
+def test_a_replica_that_was_verified_once_is_no_start_that_is_stuck(reason) -> None:
+    lost = a_replica("chat-1", created=START, trouble=Trouble(reason=reason, message="lost"))
+    observation = Observation(current=1, replicas=(lost,))
+    assert stuck(observation, 12 * MINUTE, START + timedelta(hours=9)) == ()
+    assert stuck_from(observation, 12 * MINUTE, START) is None

@@ -178,6 +178,19 @@ def test_the_plans_pod_template_is_laid_over_ours_by_name():
     assert len(pod_of(engine)["tolerations"]) == 2
 
 
+@pytest.mark.parametrize(
+    ("resource", "keys"),
+    [
+        ("nvidia.com/gpu", ["nvidia.com/gpu"]),
+        ("amd.com/gpu", ["amd.com/gpu"]),
+        ("nvidia.com/mig-1g.10gb", ["nvidia.com/mig-1g.10gb", "nvidia.com/gpu"]),
+    ],
+)
+def test_a_replica_goes_onto_nodes_that_are_tainted_with_its_accelerator(resource, keys):
+    tolerations = pod_of(an_engine(accelerator_resource=resource))["tolerations"]
+    assert [each["key"] for each in tolerations] == keys
+
+
 def test_a_pod_template_cannot_take_pods_out_of_the_service_or_the_replica_set():
     labels = {"servingplan.dev/plan": "other", "servingplan.dev/serving": "false", "team": "support"}
     engine = an_engine(pod_template={"metadata": {"labels": labels}})

@@ -53,12 +53,11 @@ def rendered(situation: Situation, previous: Mapping[str, Any] | None = None, **
     return render_status(situation, previous or {}, **more)
 
 
-def validate(status: Mapping[str, Any]) -> None:
+def problems(status: Mapping[str, Any]) -> list[str]:
     """As the API server would: the CRD's own schema."""
     schema = plan_schema()["properties"]["status"]
-    jsonschema.Draft7Validator(schema).validate(status)
-    unknown = set(status) - set(schema["properties"])
-    assert not unknown, f"the server would prune {unknown}"
+    pruned = [f"the server would prune {name}" for name in sorted(set(status) - set(schema["properties"]))]
+    return [*pruned, *(str(error) for error in jsonschema.Draft7Validator(schema).iter_errors(status))]
 
 
 def test_a_status_tells_what_runs_why_and_what_comes() -> None:
@@ -134,7 +133,7 @@ SITUATIONS: Mapping[str, Situation] = {
 @pytest.mark.parametrize("situation", SITUATIONS.values(), ids=SITUATIONS)
 def test_the_api_server_takes_the_status_of(situation: Situation) -> None:
     status = rendered(situation, rendered(a_situation()), last_scale=SCALE, figures=MONTH, demo_clock="x" * 100)
-    validate(status)
+    assert problems(status) == []
     assert all(len(condition["message"]) <= MESSAGE_LENGTH for condition in status["conditions"])
 
 
@@ -145,7 +144,7 @@ def test_the_api_server_takes_the_status_of_any_plan(plan: Any, start: int, curr
     situation = a_situation(
         at, plan=plan, observation=an_observation(current=current), history=History(last_scale=SCALE)
     )
-    validate(rendered(situation, last_scale=SCALE, figures=MONTH))
+    assert problems(rendered(situation, last_scale=SCALE, figures=MONTH)) == []
 
 
 # ---- conditions' times ----
@@ -248,12 +247,24 @@ def test_an_edit_that_leaves_every_number_renews_the_words() -> None:
 # ---- what comes next ----
 
 
-def test_a_fall_that_is_not_carried_out_announces_no_next_step() -> None:
-    day = a_day("2026-12-01T21:00", running=5, plan=a_plan(suspend=True))
+@pytest.mark.parametrize(
+    ("at", "coming"),
+    [
+        pytest.param("2026-12-01T21:00", "5 at Wed 07:48 CET", id="tomorrow"),
+        pytest.param("2026-12-04T21:00", "5 at Mon 07:48 CET", id="after a weekend"),
+    ],
+)
+def test_a_fall_that_is_not_carried_out_announces_what_the_schedule_does_after_it(at: str, coming: str) -> None:
+    day = a_day(at, running=5, plan=a_plan(suspend=True))
     first = dict(day.look())
     day.now += 30 * MINUTE
-    assert "nextChange" not in first
+    assert first["nextChange"]["summary"] == coming
     assert day.look() == first
+
+
+def test_a_fall_that_is_not_carried_out_and_has_nothing_after_it_announces_nothing() -> None:
+    day = a_day("2026-12-01T21:00", running=5, plan=a_plan(suspend=True, windows=()))
+    assert "nextChange" not in day.look()
 
 
 def test_a_fall_that_goes_on_announces_its_end() -> None:

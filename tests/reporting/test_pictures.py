@@ -49,3 +49,30 @@ def test_a_page_shows_the_figures_of_the_table(outlook):
     assert f"{outlook.hours.planned:,.1f}" in text
     assert f"{outlook.month.required:,.1f}" in text
     assert "ready before window working-day at 08:00" in text
+
+
+@pytest.mark.parametrize(
+    ("days", "labels"),
+    [
+        (7, {"Wed 02", "Thu 03"}),
+        (2, {"06:00", "18:00", "Wed 02"}),
+        (62, {"Tue 01 Dec", "Fri 01 Jan"}),
+    ],
+)
+def test_days_are_named_with_their_weekday(days, labels):
+    start = datetime(2026, 12, 1, tzinfo=ZoneInfo("Europe/Berlin"))
+    image = chart(coming_days(a_plan(), start, days), "svg").decode()
+    assert labels <= set(re.findall(r">([^<>]+)</text>", image))
+
+
+def test_the_title_names_the_last_day_and_not_the_midnight_after_it(outlook):
+    assert "Tue 1 Dec to Mon 7 Dec, Europe/Berlin" in chart(outlook, "svg").decode()
+
+
+def test_every_colour_of_the_picture_that_a_dark_page_changes_is_in_it(outlook):
+    """The page finds what is white, black or grey by what the picture says; its own colours stay."""
+    text = page(outlook)
+    changed = re.findall(r'svg \[style\*="([^"]+)"\]', text)
+    assert changed
+    picture = text[text.index("<svg") :]
+    assert [colour for colour in changed if colour not in picture] == []

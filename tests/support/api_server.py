@@ -2,36 +2,48 @@
 
 What changed meanwhile gets a 409, what is missing a 404, and a write that changes nothing keeps its resourceVersion.
 
-It implements what the controller calls of `KubernetesClient`, for plans, ConfigMaps, workloads and what is rendered.
-Whom a field belongs to is kept for ``spec.replicas`` alone, as the rules on second writers read it.
+It implements what the controller calls of `KubernetesClient`, for plans, ConfigMaps, workloads, autoscalers and what is
+rendered. Whom a field belongs to is kept for replicas and minimums alone, as the rules on second writers read it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
 from servingplan.clients.kubernetes import ObjectList
 from servingplan.clients.references import ObjectRef
+from servingplan.controller.field_owners import REPLICAS
 from servingplan.errors import ClusterError, Conflict, NotFound
 from servingplan.rendering.metadata import field_manager
+from support.live import owns_replicas
 
 Object = dict[str, Any]
 
 FIELD_MANAGER = field_manager()
+FORCED = " forced"
+CREATED = "2026-11-01T00:00:00Z"
+
+
+MINIMUMS = ("minReplicas", "minReplicaCount")
 
 
 class ApiServer:
-    """Objects by reference; `writes` lists every write that was let through, `errors` what a verb answers instead."""
+    """Objects by reference, those given as they are.
 
-    def __init__(self) -> None:
+    writes: every write that was let through: the verb, ``forced`` with it, the kind, and the replicas or the patch.
+    errors: what a verb answers instead. scales: what ``/scale`` of a custom resource shows.
+    """
+
+    def __init__(self, *objects: Object) -> None:
         self.field_manager = FIELD_MANAGER
-        self.objects: dict[ObjectRef, Object] = {}
-        self.writes: list[str] = []
+        self.objects: dict[ObjectRef, Object] = {ObjectRef.of(each): deepcopy(each) for each in objects}
+        self.scales: dict[ObjectRef, Object | ClusterError] = {}
+        self.writes: list[tuple[str, str, Any]] = []
         self.reads: list[str] = []
         self.errors: dict[str, list[ClusterError]] = {}
-        self._version = 0
+        self._version = 100
 
     # ---- what a test does to it ----
 
@@ -42,10 +54,10 @@ class ApiServer:
         was = old["metadata"] if old else {"generation": 0, "uid": f"uid-{ref.kind}-{ref.name}"}
         edited = old is None or old.get("spec") != new.get("spec")
         new["metadata"] = {
-            "creationTimestamp": "2026-11-01T00:00:00Z",
+            "creationTimestamp": CREATED,
             **was,
             **new["metadata"],
-            "generation": was["generation"] + edited,
+            "generation": was.get("generation", 0) + edited,
             **metadata,
         }
         if old and "status" in old:
@@ -86,6 +98,14 @@ class ApiServer:
         except NotFound:
             return None
 
+    async def get_scale(self, ref: ObjectRef) -> Object:
+        """The Scale of a custom resource."""
+        self._answer("get_scale", str(ref))
+        found = self.scales[ref]
+        if isinstance(found, ClusterError):
+            raise found
+        return deepcopy(found)
+
     async def list(self, api_version: str, kind: str, namespace: str = "", *, label_selector: str = "") -> ObjectList:
         """All objects of a kind; selectors select everything."""
         self._answer("list", f"{kind} in {namespace} with {label_selector}")
@@ -98,42 +118,46 @@ class ApiServer:
 
     async def apply(self, manifest: Mapping[str, Any], *, force: bool = False) -> Object:
         """Server-side apply; `force` makes no difference, as nothing but replicas has an owner here."""
-        del force
-        ref = ObjectRef.of(manifest)
-        self._write("apply", str(ref))
+        ref, replicas = ObjectRef.of(manifest), manifest.get("spec", {}).get("replicas")
         old = self.objects.get(ref)
-        self._expect(manifest["metadata"].get("resourceVersion"), old, ref)
+        self._write(_forced("apply", force), ref, replicas, old, manifest["metadata"].get("resourceVersion"))
         live = _merged(old or {}, manifest)
         live["metadata"].setdefault("uid", f"uid-{ref.kind}-{ref.name}")
-        live["metadata"].setdefault("creationTimestamp", "2026-11-01T00:00:00Z")
+        live["metadata"].setdefault("creationTimestamp", CREATED)
         if ref.kind == "Deployment":
-            _own(live, FIELD_MANAGER, "", holds="replicas" in manifest["spec"])
+            _own(live, "", REPLICAS if replicas is not None else None)
         return self._keep(ref, live)
 
     async def apply_scale(self, ref: ObjectRef, *, replicas: int, resource_version: str, force: bool = False) -> Object:
         """Apply on ``/scale``."""
-        del force
-        self._write("apply_scale", f"{ref} to {replicas}")
-        self._expect(resource_version, self.objects.get(ref), ref)
-        live = deepcopy(self.objects[ref])
-        live["spec"]["replicas"] = replicas
-        _own(live, FIELD_MANAGER, "scale", holds=True)
-        return self._keep(ref, live)
+        old = self.objects.get(ref)
+        self._write(_forced("apply_scale", force), ref, replicas, old, resource_version)
+        return self._set(ref, REPLICAS, replicas, "scale")
+
+    async def merge_patch_scale(self, ref: ObjectRef, *, replicas: int, resource_version: str) -> Object:
+        """Merge patch on ``/scale``."""
+        self._write("merge_patch_scale", ref, replicas, self.objects.get(ref), resource_version)
+        return self._set(ref, REPLICAS, replicas, "scale")
 
     async def apply_status(self, manifest: Mapping[str, Any]) -> Object:
         """Apply on ``/status``: the whole of it is ours."""
         ref = ObjectRef.of(manifest)
-        self._write("apply_status", str(ref))
+        self._fail("apply_status")
         if ref not in self.objects:
             raise NotFound(f"apply of the status of {ref}: it does not exist")
-        self._expect(manifest["metadata"].get("resourceVersion"), self.objects[ref], ref)
-        return self._keep(ref, {**deepcopy(self.objects[ref]), "status": deepcopy(dict(manifest["status"]))})
+        old = self.objects[ref]
+        self._write("apply_status", ref, None, old, manifest["metadata"].get("resourceVersion"))
+        return self._keep(ref, {**deepcopy(old), "status": deepcopy(dict(manifest["status"]))})
 
-    async def merge_patch(self, ref: ObjectRef, body: Mapping[str, Any]) -> Object:
+    async def merge_patch(self, ref: ObjectRef, body: Mapping[str, Any], *, resource_version: str = "") -> Object:
         """Merge-patch: null removes."""
-        self._write("merge_patch", str(ref))
+        self._fail("merge_patch")
         if ref not in self.objects:
             raise NotFound(f"patch of {ref}: it does not exist")
+        self._write("merge_patch", ref, body, self.objects[ref], resource_version or None)
+        for field, value in body.get("spec", {}).items():
+            if field in MINIMUMS:
+                return self._set(ref, ("f:spec", f"f:{field}"), value, "")
         return self._keep(ref, _without_nulls(_merged(self.objects[ref], body)))
 
     # ---- inside ----
@@ -142,28 +166,40 @@ class ApiServer:
         self.reads.append(f"{verb} {what}")
         self._fail(verb)
 
-    def _write(self, verb: str, what: str) -> None:
-        self._fail(verb)
-        self.writes.append(f"{verb} {what}")
+    def _write(self, verb: str, ref: ObjectRef, what: Any, live: Mapping[str, Any] | None, version: str | None) -> None:
+        """Let a write through, and note it. Raises what the verb is to answer; Conflict at another version."""
+        self._fail(verb.removesuffix(FORCED))
+        if version is not None and (live is None or live["metadata"]["resourceVersion"] != version):
+            raise Conflict(f"{ref}: it changed in between")
+        self.writes.append((verb, ref.kind, what))
 
     def _fail(self, verb: str) -> None:
         if self.errors.get(verb):
             raise self.errors[verb].pop(0)
 
-    def _expect(self, version: str | None, live: Mapping[str, Any] | None, ref: ObjectRef) -> None:
-        if version is not None and (live is None or live["metadata"]["resourceVersion"] != version):
-            self.writes.pop()
-            raise Conflict(f"{ref}: it changed in between")
+    def _set(self, ref: ObjectRef, path: Sequence[str], value: int, subresource: str) -> Object:
+        """Set a field of the spec: other values of it lose their owners, and an equal one is owned together."""
+        live = deepcopy(self.objects[ref])
+        field = path[-1].removeprefix("f:")
+        if live["spec"].get(field) != value:
+            _disown(live, path)
+        live["spec"][field] = value
+        _own(live, subresource, path)
+        return self._keep(ref, live)
 
     def _keep(self, ref: ObjectRef, live: Object) -> Object:
         old = self.objects.get(ref)
-        version = old["metadata"]["resourceVersion"] if old else None
+        version = old["metadata"].get("resourceVersion") if old else None
         live["metadata"]["resourceVersion"] = version
         if live != old:
             self._version += 1
             live["metadata"]["resourceVersion"] = str(self._version)
         self.objects[ref] = live
         return deepcopy(live)
+
+
+def _forced(verb: str, force: bool) -> str:
+    return verb + FORCED if force else verb
 
 
 def _merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> Object:
@@ -185,16 +221,27 @@ def _without_nulls(value: Object) -> Object:
     }
 
 
-def _own(live: Object, manager: str, subresource: str, *, holds: bool) -> None:
-    """Note who owns ``spec.replicas``; the server gives entries of ``/scale`` no time."""
-    entries = [
+def _own(live: Object, subresource: str, path: Sequence[str] | None) -> None:
+    """Note that we own a field, or, with None, nothing of what is kept here; entries of ``/scale`` have no time."""
+    others = [
         entry
         for entry in live["metadata"].get("managedFields", ())
-        if (entry["manager"], entry.get("subresource", "")) != (manager, subresource)
+        if (entry["manager"], entry.get("subresource", "")) != (FIELD_MANAGER, subresource)
     ]
-    entry: Object = {"manager": manager, "operation": "Apply", "fieldsV1": {}}
-    if holds:
-        entry["fieldsV1"] = {"f:spec": {"f:replicas": {}}}
-    if subresource:
-        entry["subresource"] = subresource
-    live["metadata"]["managedFields"] = [*entries, entry]
+    time = None if subresource else live["metadata"]["creationTimestamp"]
+    ours = owns_replicas(FIELD_MANAGER, subresource=subresource, time=time, path=path or ())
+    live["metadata"]["managedFields"] = [*others, ours]
+
+
+def _disown(live: Object, path: Sequence[str]) -> None:
+    """Take a field from everybody: what else they own is not kept here."""
+    live["metadata"]["managedFields"] = [
+        entry for entry in live["metadata"].get("managedFields", ()) if not _owns(entry, path)
+    ]
+
+
+def _owns(entry: Object, path: Sequence[str]) -> bool:
+    fields: Any = entry["fieldsV1"]
+    for key in path:
+        fields = fields.get(key) if fields is not None else None
+    return fields is not None

@@ -6,10 +6,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from servingplan.clients.kubernetes import ObjectList
-from servingplan.clients.references import ObjectRef
-from servingplan.errors import Conflict, NotFound
-
 Object = dict[str, Any]
 
 CREATED = "2026-12-01T06:48:00Z"
@@ -178,16 +174,17 @@ def live_plan(document: Mapping[str, Any], *, created: str = CREATED, uid: str =
 
 
 class StillClock:
-    """A clock that stands, for what only translates instants: it shows real time."""
+    """A clock that stands until a test moves it, and shows real time. described: what a demo clock says of itself."""
 
-    def __init__(self, now: str = "2026-12-01T07:00:00Z") -> None:
-        self._now = datetime.fromisoformat(now)
+    def __init__(self, now: str | datetime = CREATED, described: str = "") -> None:
+        self.instant = datetime.fromisoformat(now) if isinstance(now, str) else now
+        self.described = described
 
     def now(self) -> datetime:
-        return self._now
+        return self.instant
 
     def seconds_until(self, instant: datetime) -> float:
-        return max(0.0, (instant - self._now).total_seconds())
+        return max(0.0, (instant - self.instant).total_seconds())
 
     def to_real(self, instant: datetime) -> datetime:
         return instant
@@ -196,81 +193,4 @@ class StillClock:
         return instant
 
     def describe(self) -> str:
-        return ""
-
-
-class Server:
-    """A small API server for one reconcile: serves objects by reference and notes every write, in order.
-
-    A write that sets replicas or a minimum is seen by the next read, as owned by its manager alone; an applied object
-    is served as it was applied. conflicts: so many forced applies meet another's write. Nothing else of a server is
-    played: what a real one does is tested on a real one.
-    """
-
-    field_manager = "servingplan"
-
-    def __init__(self, *objects: Object, pods: Sequence[Object] = ()) -> None:
-        self.objects = {ObjectRef.of(each): each for each in objects}
-        self.pods = list(pods)
-        self.scales: dict[ObjectRef, Object | Exception] = {}
-        self.writes: list[tuple[str, str, Any]] = []
-        self.refuse: Exception | None = None
-        self.conflicts = 0
-        self.lists = 0
-
-    async def get(self, ref: ObjectRef) -> Object:
-        if ref not in self.objects:
-            raise NotFound(f"read of {ref}: it does not exist")
-        return self.objects[ref]
-
-    async def find(self, ref: ObjectRef) -> Object | None:
-        return self.objects.get(ref)
-
-    async def list(self, api_version: str, kind: str, namespace: str = "", *, label_selector: str = "") -> ObjectList:
-        self.lists += 1
-        return ObjectList(items=tuple(self.pods), resource_version="9")
-
-    async def get_scale(self, ref: ObjectRef) -> Object:
-        found = self.scales[ref]
-        if isinstance(found, Exception):
-            raise found
-        return found
-
-    async def apply(self, manifest: Mapping[str, Any], *, force: bool = False) -> Object:
-        ref = ObjectRef.of(manifest)
-        if self.conflicts and force:
-            self.conflicts -= 1
-            raise Conflict(f"apply of {ref}: it changed in between")
-        self._note("apply forced" if force else "apply", ref, manifest.get("spec", {}).get("replicas"))
-        owners = [owns_replicas(self.field_manager, time=CREATED)] if "replicas" in manifest.get("spec", {}) else []
-        before = self.objects.get(ref, {"metadata": {"managedFields": owners}, "spec": {}})
-        kept = {key: before["metadata"].get(key) for key in ("managedFields",)}
-        given = {**metadata(ref.name), **manifest["metadata"], **kept, "resourceVersion": "8"}
-        self.objects[ref] = {**manifest, "metadata": given, "spec": {**before["spec"], **manifest["spec"]}}
-        return self.objects[ref]
-
-    async def apply_scale(self, ref: ObjectRef, *, replicas: int, resource_version: str, force: bool = False) -> Object:
-        self._note("scale forced" if force else "scale", ref, replicas)
-        return self._set(ref, "replicas", replicas, owns_replicas(self.field_manager, subresource="scale"))
-
-    async def merge_patch_scale(self, ref: ObjectRef, *, replicas: int, resource_version: str) -> Object:
-        self._note("patch scale", ref, replicas)
-        return self._set(ref, "replicas", replicas, owns_replicas(self.field_manager, subresource="scale"))
-
-    async def merge_patch(self, ref: ObjectRef, body: Mapping[str, Any], *, resource_version: str) -> Object:
-        self._note("patch", ref, body)
-        ((field, value),) = body["spec"].items()
-        return self._set(
-            ref, field, value, owns_replicas(self.field_manager, time=CREATED, path=("f:spec", f"f:{field}"))
-        )
-
-    def _set(self, ref: ObjectRef, field: str, value: int, owner: Object) -> Object:
-        live = self.objects[ref]
-        found = {**live["metadata"], "managedFields": [owner], "resourceVersion": "8"}
-        self.objects[ref] = {**live, "metadata": found, "spec": {**live["spec"], field: value}}
-        return self.objects[ref]
-
-    def _note(self, verb: str, ref: ObjectRef, what: Any) -> None:
-        if self.refuse is not None:
-            raise self.refuse
-        self.writes.append((verb, ref.kind, what))
+        return self.described

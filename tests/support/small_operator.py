@@ -22,36 +22,14 @@ from servingplan.controller.report import Reporter
 from servingplan.controller.signals import SignalPoller
 from servingplan.controller.store import Key, Store
 from servingplan.rendering.metadata import DEFAULT_INSTALLATION, SERVING_LABEL
-from support.api_server import FIELD_MANAGER, ApiServer
+from support.api_server import FIELD_MANAGER, FORCED, ApiServer
+from support.live import StillClock
 from support.specs import document, targeting
 
 KEY = Key("llm", "support-chat")
 PLAN = ObjectRef(api_version="servingplan.dev/v1alpha1", kind="ServingPlan", name="support-chat", namespace="llm")
 TARGET = ObjectRef(api_version="apps/v1", kind="Deployment", name="vllm", namespace="llm")
 ENGINE = ObjectRef(api_version="apps/v1", kind="Deployment", name="support-chat", namespace="llm")
-
-
-class StillClock:
-    """A clock that stands until a test moves it."""
-
-    def __init__(self, now: datetime, described: str = "") -> None:
-        self.instant = now
-        self.described = described
-
-    def now(self) -> datetime:
-        return self.instant
-
-    def seconds_until(self, instant: datetime) -> float:
-        return max(0.0, (instant - self.instant).total_seconds())
-
-    def to_real(self, instant: datetime) -> datetime:
-        return instant
-
-    def from_real(self, instant: datetime) -> datetime:
-        return instant
-
-    def describe(self) -> str:
-        return self.described
 
 
 class Events:
@@ -82,7 +60,7 @@ class SmallOperator:
     def restart(self) -> None:
         """Forget everything that is not in the cluster."""
         client = cast("KubernetesClient", self.server)
-        applier = Applier(client=client, installation=DEFAULT_INSTALLATION)
+        self.applier = Applier(client=client, installation=DEFAULT_INSTALLATION)
         self.reporter = Reporter(
             client=client, store=self.store, clock=self.clock, events=self.recorder, metrics=self.metrics
         )
@@ -100,7 +78,9 @@ class SmallOperator:
             store=self.store,
             clock=self.clock,
             observer=observer,
-            actor=Actor(applier=applier, drainer=Drainer(client=client), clock=self.clock, field_manager=FIELD_MANAGER),
+            actor=Actor(
+                applier=self.applier, drainer=Drainer(client=client), clock=self.clock, field_manager=FIELD_MANAGER
+            ),
             poller=self.poller,
             reporter=self.reporter,
             wake_at=self._wake_at,
@@ -158,5 +138,5 @@ class SmallOperator:
 
     def wrote(self) -> list[str]:
         """The verbs of the writes since this was asked last."""
-        writes, self.server.writes = [write.split()[0] for write in self.server.writes], []
+        writes, self.server.writes = [verb.removesuffix(FORCED) for verb, *_ in self.server.writes], []
         return writes

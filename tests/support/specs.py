@@ -4,48 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
-ENGINE: Mapping[str, Any] = {
-    "image": "registry.local/vllm/vllm-openai@sha256:" + "a" * 64,
-    "model": "/models/qwen3-14b-fp8",
-    "servedModelName": "qwen3-14b",
-    "gpuMemoryUtilization": 0.92,
-    "maxModelLen": 16384,
-    "maxNumSeqs": 128,
-    "quantization": "fp8",
-}
+from servingplan.api.yaml_reader import read_yaml
 
-WORKING_DAY: Mapping[str, Any] = {
-    "name": "working-day",
-    "days": ["Mon", "Tue", "Wed", "Thu", "Fri"],
-    "start": "08:00",
-    "end": "20:00",
-    "requestsPerSecond": 18,
-}
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
-WORKED_EXAMPLE: Mapping[str, Any] = {
-    "engine": ENGINE,
-    "workload": {
-        "tokens": {"input": {"p50": 600, "p95": 2400}, "output": {"p50": 180, "p95": 600, "p99": 900}},
-        "objectives": {
-            "ttft": {"p95": "1500ms"},
-            "tpot": {"p95": "60ms"},
-            "e2el": {"p95": "30s"},
-            "goodputShare": 0.99,
-        },
-    },
-    "capacity": {"requestsPerSecond": 5},
-    "reserve": {"replicas": 1},
-    "schedule": {
-        "timeZone": "Europe/Berlin",
-        "base": {"requestsPerSecond": 2},
-        "windows": [WORKING_DAY],
-    },
-    "leadTime": {"declared": "10m", "margin": "20%"},
-    "scaleDown": {"step": 1, "every": "2m"},
-    "bounds": {"minReplicas": 1, "maxReplicas": 8},
-}
+
+def example(name: str) -> dict[str, Any]:
+    """The spec of the plan in a file of examples/, read as the command line reads it."""
+    ((_, manifest),) = read_yaml((EXAMPLES / f"{name}.yaml").read_text())
+    spec: dict[str, Any] = manifest["spec"]
+    return spec
+
+
+WORKED_EXAMPLE: Mapping[str, Any] = example("worked-example")
+ENGINE: Mapping[str, Any] = WORKED_EXAMPLE["engine"]
+(WORKING_DAY,) = WORKED_EXAMPLE["schedule"]["windows"]
 
 
 def document(

@@ -47,7 +47,8 @@ class AcceleratorSpec(Wire):
     """The accelerator that a replica takes."""
 
     resource: ResourceName = Field(
-        default="nvidia.com/gpu", description="Extended resource that counts accelerators on a node."
+        default="nvidia.com/gpu",
+        description="Extended resource that counts accelerators on a node; each nvidia.com/mig-1g.10gb is one.",
     )
 
 

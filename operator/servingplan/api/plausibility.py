@@ -13,10 +13,13 @@ from servingplan.planning.plan import CronWindow, Level, Plan, Rate, Total, Wind
 from servingplan.planning.sizing import need
 from servingplan.planning.units import format_rate
 
+SLICE = "/mig-"
+"""What the names of NVIDIA's GPU slices have in common (Multi-Instance GPU)."""
+
 
 def implausible(plan: Plan) -> tuple[Problem, ...]:
     """The warnings of a plan."""
-    return (*_without_reserve(plan), *_below_base(plan), *_beyond_maximum(plan))
+    return (*_without_reserve(plan), *_over_slices(plan), *_below_base(plan), *_beyond_maximum(plan))
 
 
 def _without_reserve(plan: Plan) -> Iterator[Problem]:
@@ -26,6 +29,19 @@ def _without_reserve(plan: Plan) -> Iterator[Problem]:
             reason="NoReserve",
             message="is 0: a lost node or a rolling update leaves fewer replicas than the demand needs; state at "
             "least 1, or accept that",
+        )
+
+
+def _over_slices(plan: Plan) -> Iterator[Problem]:
+    if plan.engine is None or plan.engine.parallelism.gpus == 1:
+        return
+    resource, gpus = plan.engine.accelerator_resource, plan.engine.parallelism.gpus
+    if SLICE in resource:
+        yield Problem(
+            path="spec.engine.parallelism",
+            reason="OverSlices",
+            message=f"spreads a replica over {gpus} of {resource}: slices of a GPU cannot reach "
+            "each other's memory, and CUDA shows a process one of them; take one larger slice, or whole GPUs",
         )
 
 

@@ -156,7 +156,8 @@ class ServingPlanSpec(Wire):
         json_schema_extra=ruled(rules.TARGET_REF_STAYS),
     )
     gpus_per_replica: Annotated[int, Field(ge=1, le=MAX_PARALLELISM)] | None = Field(
-        default=None, description="GPUs per replica, for GPU-hours; derived for an engine."
+        default=None,
+        description="GPUs per replica, for GPU-hours; a slice counts as one. Derived for an engine.",
     )
     workload: WorkloadSpec | None = Field(default=None, description="Token lengths and latency objectives.")
     capacity: CapacitySpec = Field(description="One replica's goodput at the objectives.")

@@ -11,27 +11,10 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from servingplan.rendering.stated import StatedCondition, stated_conditions
 from servingplan.rendering.times import parse_wire_time
 
-GOOD_WHEN_FALSE = frozenset({"ScalingLimited", "Reconciling", "Stalled"})
-"""Conditions that are good when False, as Kubernetes has them; all others are good when True."""
-
 Json = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
-    """One condition."""
-
-    type: str
-    status: str
-    reason: str
-    message: str
-
-    @property
-    def good(self) -> bool:
-        """Whether nobody needs to look at it."""
-        return self.status == ("False" if self.type in GOOD_WHEN_FALSE else "True")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,12 +36,12 @@ class LivePlan:
     window: str
     desired: int | None
     ready: int | None
-    conditions: Sequence[Condition]
+    conditions: Sequence[StatedCondition]
     upcoming: Upcoming | None
     seen: bool
     demo_clock: str
 
-    def condition(self, name: str) -> Condition | None:
+    def condition(self, name: str) -> StatedCondition | None:
         """The condition of that type."""
         return next((c for c in self.conditions if c.type == name), None)
 
@@ -72,7 +55,7 @@ class LivePlan:
         return word if ready.good and ready.reason == "AsPlanned" else f"{word}: {ready.reason}"
 
     @property
-    def not_good(self) -> Sequence[Condition]:
+    def not_good(self) -> Sequence[StatedCondition]:
         """The conditions that somebody should look at."""
         return tuple(condition for condition in self.conditions if not condition.good)
 
@@ -88,16 +71,10 @@ def live_plan(plan: Json) -> LivePlan:
         window=status.get("window", ""),
         desired=status.get("desiredReplicas"),
         ready=status.get("readyReplicas"),
-        conditions=tuple(_condition(condition) for condition in status.get("conditions", ())),
+        conditions=stated_conditions(status),
         upcoming=_upcoming(status.get("nextChange")),
         seen=generation is None or status.get("observedGeneration") == generation,
         demo_clock=status.get("demoClock", ""),
-    )
-
-
-def _condition(wire: Json) -> Condition:
-    return Condition(
-        type=wire["type"], status=wire["status"], reason=wire.get("reason", ""), message=wire.get("message", "")
     )
 
 

@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from servingplan.cli.cluster import Access, Cluster, access_options
-from servingplan.cli.live import Condition, LivePlan, live_plan
+from servingplan.cli.live import LivePlan, live_plan
 from servingplan.cli.output import emit, output_option, talk
+from servingplan.rendering.stated import StatedCondition
 from servingplan.rendering.times import local_time
 
 
@@ -73,7 +74,7 @@ def _state(plan: LivePlan) -> Any:
     return Text(plan.state, style="yellow" if plan.suspended else "green" if good else "bold red")
 
 
-def _notes(plan: LivePlan, conditions: Sequence[Condition]) -> list[Any]:
+def _notes(plan: LivePlan, conditions: Sequence[StatedCondition]) -> list[Any]:
     from rich.padding import Padding  # noqa: PLC0415  as above
     from rich.text import Text  # noqa: PLC0415  as above
 

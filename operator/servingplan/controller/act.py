@@ -14,7 +14,8 @@ from typing import Any
 from servingplan.controller.apply import Applier
 from servingplan.controller.clock import Clock
 from servingplan.controller.drain import Drainer, DrainingReplica, DrainState
-from servingplan.controller.field_owners import field_owners
+from servingplan.controller.field_owners import field_owners, only_main_entry
+from servingplan.controller.store import Key
 from servingplan.controller.targets import TargetView, kind_of
 from servingplan.errors import Conflict, Refused
 from servingplan.planning.decision import Decision
@@ -80,30 +81,24 @@ class Actor:
         return Scale(time=now, before=before, after=view.current, because=because)
 
     async def act(
-        self,
-        plan: Plan,
-        document: Object,
-        view: TargetView,
-        observation: Observation,
-        decision: Decision,
-        *,
-        last_scale: Scale | None,
-        contest: Contest | None,
-        now: datetime,
+        self, plan: Plan, document: Object, view: TargetView, found: Outcome, decision: Decision, *, now: datetime
     ) -> Outcome:
-        """Carry out a decision. Raises Conflict, before anything is written, and Unreachable: look and decide again."""
-        outcome = Outcome(observation=observation, last_scale=last_scale, contest=contest)
-        owner = _owner(document)
+        """Carry out a decision, from what was found on.
+
+        Raises Conflict, before anything is written, and Unreachable: look and decide again.
+        """
+        outcome, owner = found, _owner(document)
         try:
             if plan.engine is not None and view.live is None:
                 view = await self._applier.create_engine(plan, owner, decision.desired)
-            verdict = self._judge(view, decision, last_scale, contest, now)
-            drain = await self._drain(plan, view, observation, verdict, now)
+            verdict = self._judge(view, decision, found, now)
+            drain = await self._drain(plan, view, found.observation, verdict, now)
             if verdict.write is not None and drain.may_lower_to > verdict.write:
                 verdict = replace(verdict, write=None, again_at=_earlier(verdict.again_at, drain.wait_until))
             outcome = replace(outcome, draining=drain.draining)
+            before = 0 if self._is_new(plan, view) else found.observation.current or 0
             view = await self._applier.write_replicas(view, verdict)
-            outcome = _after(outcome, verdict, view, decision, now)
+            outcome = _after(outcome, verdict, view, decision, now, before=before)
             if plan.engine is not None:
                 outcome = await self._apply_objects(plan, owner, view, outcome, written=verdict.write is not None)
         except Refused as refusal:
@@ -130,9 +125,10 @@ class Actor:
         )
         return state if leave_idle else DrainState(may_lower_to=desired)
 
-    def forget(self, plan_key: str) -> None:
+    def forget(self, key: Key) -> None:
         """Drop what is remembered of a plan that is gone."""
-        self._drainer.forget(plan_key)
+        self._drainer.forget(str(key))
+        self._applier.forget(key.namespace, key.name)
 
     async def _apply_objects(
         self, plan: Plan, owner: Owner, view: TargetView, outcome: Outcome, *, written: bool
@@ -154,27 +150,27 @@ class Actor:
                 return replace(outcome, held=applied.held, refused=applied.trouble)
         return replace(outcome, unfinished=True)
 
-    def _judge(
-        self,
-        view: TargetView,
-        decision: Decision,
-        last_scale: Scale | None,
-        contest: Contest | None,
-        now: datetime,
-    ) -> Verdict:
+    def _judge(self, view: TargetView, decision: Decision, found: Outcome, now: datetime) -> Verdict:
         current = view.current or 0
         verdict = judge(
             desired=decision.desired,
             current=current,
             owners=self._owners(view),
-            last_scale=last_scale,
-            contest=contest,
+            last_scale=found.last_scale,
+            contest=found.contest,
             now=now,
         )
         if verdict.write == current and not kind_of(view.ref).applied:
             # A patch that changes nothing gains no ownership: it would go out again with every reconcile.
             return replace(verdict, write=None)
         return verdict
+
+    def _is_new(self, plan: Plan, view: TargetView) -> bool:
+        """True from the creation of an engine to its first ``/scale``, however many looks that takes.
+
+        A conflict or a stop in between must not make of the creation a value that was found.
+        """
+        return plan.engine is not None and only_main_entry(view.owners, self._manager)
 
     def _created(self, live: Object) -> datetime:
         return self._clock.from_real(datetime.fromisoformat(live["metadata"]["creationTimestamp"]))
@@ -184,22 +180,23 @@ class Actor:
         return field_owners(view.owners, manager=self._manager, clock=self._clock, subresource=subresource)
 
 
-def _after(outcome: Outcome, verdict: Verdict, view: TargetView, decision: Decision, now: datetime) -> Outcome:
-    """What is remembered after the write that a verdict asked for."""
-    observation, before = outcome.observation, outcome.observation.current
+def _after(
+    outcome: Outcome, verdict: Verdict, view: TargetView, decision: Decision, now: datetime, *, before: int
+) -> Outcome:
+    """What is remembered after the write that a verdict asked for. before: the replicas that ran until then."""
     current = verdict.write if verdict.write is not None else view.current
     changed = current is not None and current != before and verdict.write is not None
     ended = outcome.contest is not None and verdict.contest is None
     scaled = None
     if changed and current is not None:
-        scaled = Scale(time=now, before=before or 0, after=current, because=decision.because)
+        scaled = Scale(time=now, before=before, after=current, because=decision.because)
     last_scale = scaled or outcome.last_scale
     if scaled is None and current is not None and (ended or outcome.last_scale is None):
         because = "nobody else writes replicas any more" if ended else "taken over"
         last_scale = Scale(time=now, before=current, after=current, because=because)
     return replace(
         outcome,
-        observation=replace(observation, current=current),
+        observation=replace(outcome.observation, current=current),
         last_scale=last_scale,
         scaled=scaled,
         contest=verdict.contest,

@@ -125,14 +125,8 @@ class Process:
         self._queue: KeyedQueue[Key] = KeyedQueue(self._reconcile, workers=settings.workers, on_failure=self._failed)
         self._wakeups: Wakeups[Key] = Wakeups(clock=self._clock, wake=self._queue.add)
         self._watches = Watches(client=self._client, store=self._store, look=self._queue.add_after)
-        self._poller = SignalPoller(
-            sources={} if settings.sources_file is None else read_sources(settings.sources_file),
-            clock=self._clock,
-            observe=metrics.query_done,
-            on_polled=self._polled,
-            real_now=system_now,
-            user_agent=f"servingplan/{__version__}",
-        )
+        self._poller = self._make_poller()
+        self._applier = Applier(client=self._client, installation=settings.installation)
         self._reconciler = Reconciler(self._make_parts())
         self._server = HealthServer(
             health=self._health,
@@ -160,9 +154,19 @@ class Process:
             identity=self._identity,
         )
 
+    def _make_poller(self) -> SignalPoller:
+        sources_file = self._settings.sources_file
+        return SignalPoller(
+            sources={} if sources_file is None else read_sources(sources_file),
+            clock=self._clock,
+            observe=self._metrics.query_done,
+            on_polled=self._polled,
+            real_now=system_now,
+            user_agent=f"servingplan/{__version__}",
+        )
+
     def _make_parts(self) -> Parts:
         settings = self._settings
-        applier = Applier(client=self._client, installation=settings.installation)
         return Parts(
             client=self._client,
             store=self._store,
@@ -174,7 +178,7 @@ class Process:
                 installation=settings.installation,
             ),
             actor=Actor(
-                applier=applier,
+                applier=self._applier,
                 drainer=Drainer(client=self._client),
                 clock=self._clock,
                 field_manager=settings.field_manager,
@@ -235,6 +239,7 @@ class Process:
             self._start_work()
 
     def _start_work(self) -> None:
+        self._applier.verify_anew()  # another leader may have written since this one looked
         self._queue.start()
         for key in sorted(self._store.plans):
             self._queue.add(key)
@@ -261,6 +266,7 @@ class Process:
 
     async def _relist_forever(self) -> None:
         while True:
+            self._applier.verify_anew()
             try:
                 await self._watches.relist(self._settings.namespaces)
             except ClusterError as error:

@@ -20,7 +20,7 @@ from servingplan.planning.observation import Trouble
 from servingplan.planning.ownership import Verdict
 from servingplan.planning.plan import Plan
 from servingplan.rendering.deployment import deployment
-from servingplan.rendering.metadata import TEMPLATE_ANNOTATION, Manifest, Owner
+from servingplan.rendering.metadata import RENDERED_ANNOTATION, TEMPLATE_ANNOTATION, Manifest, Owner
 from servingplan.rendering.objects import contained, keep_running_template, render
 
 Object = Mapping[str, Any]
@@ -40,6 +40,16 @@ class Applier:
     def __init__(self, *, client: KubernetesClient, installation: str) -> None:
         self._client = client
         self._installation = installation
+        self._verified: dict[ObjectRef, str] = {}
+
+    def verify_anew(self) -> None:
+        """Look at every Service and disruption budget again: nothing watches them, and somebody may have edited one."""
+        self._verified.clear()
+
+    def forget(self, namespace: str, name: str) -> None:
+        """Drop what is remembered of a plan that is gone."""
+        for ref in [ref for ref in self._verified if (ref.namespace, ref.name) == (namespace, name)]:
+            del self._verified[ref]
 
     async def create_engine(self, plan: Plan, owner: Owner, replicas: int) -> TargetView:
         """Create the Deployment together with its replicas.
@@ -71,8 +81,14 @@ class Applier:
         return Applied(held=held, trouble=next((trouble for trouble in troubles if trouble is not None), None))
 
     async def _apply_beside(self, plan: Plan, owner: Owner, manifest: Manifest) -> Trouble | None:
-        """Apply a Service or disruption budget; the trouble where somebody else has one of that name."""
+        """Apply a Service or disruption budget; the trouble where somebody else has one of that name.
+
+        Neither changes by itself: one that was seen as it is rendered is not looked at again until `verify_anew`.
+        """
         ref, selector = ObjectRef.of(manifest), manifest["spec"]["selector"]
+        rendered = str(manifest["metadata"]["annotations"][RENDERED_ANNOTATION])
+        if self._verified.get(ref) == rendered:
+            return None
         live = await self._client.find(ref)
         if live is not None and not is_ours(
             live, plan=plan.name, uid=owner.uid, installation=self._installation, selector=selector
@@ -80,6 +96,7 @@ class Applier:
             return name_taken(ref, plan=plan.name, selector=selector)
         if live is None or not contained(manifest, live):
             await self._client.apply(_against(manifest, live), force=True)
+        self._verified[ref] = rendered
         return None
 
     async def _apply_deployment(self, rendered: Manifest, view: TargetView) -> bool:

@@ -108,6 +108,29 @@ def drain_timeout(plan: Plan, view: TargetView) -> timedelta:
     return KUBERNETES_GRACE if seconds is None else timedelta(seconds=seconds)
 
 
+async def serve_again(client: PodPatcher, observation: Observation, namespace: str) -> int:
+    """Bring back all that drain, for a plan that may lower nothing any more; how many pods were patched.
+
+    Replicas then stay as many as they are, for nobody knows how long: one of them outside of its Service would be
+    paid for and serve nobody. Raises Refused where pods may not be patched, and Unreachable.
+    """
+    return sum([await _mark(client, namespace, each, since=None, leaves=False) for each in returning(observation)])
+
+
+async def _mark(client: PodPatcher, namespace: str, replica: Replica, *, since: datetime | None, leaves: bool) -> int:
+    """The one write on a pod: it serves (since None), drains, or is the first to go. 0 where it went meanwhile."""
+    annotations = {DRAINING_ANNOTATION: None if since is None else wire_time(since)}
+    if leaves or (replica.draining is not None and replica.draining.released):
+        annotations[DELETION_COST_ANNOTATION] = FIRST_TO_GO if leaves else None
+    metadata = {"labels": {SERVING_LABEL: "true" if since is None else None}, "annotations": annotations}
+    ref = ObjectRef(api_version="v1", kind="Pod", name=replica.name, namespace=namespace)
+    try:
+        await client.merge_patch(ref, {"metadata": metadata})
+    except NotFound:
+        return 0
+    return 1
+
+
 class Drainer:
     """Drains replicas before they are removed, one plan at a time."""
 
@@ -143,7 +166,7 @@ class Drainer:
         self._remember_idle(plan.key, victims, heard)
         writes = 0
         for replica in returning(observation, victims):
-            writes += await self._patch(view, replica, serving=True, since=None, cost=None)
+            writes += await _mark(self._client, view.ref.namespace, replica, since=None, leaves=False)
         waiting: list[DrainingReplica] = []
         for victim in victims:
             wait = self._wait(plan, view, victim, heard_in_flight, now)
@@ -163,7 +186,7 @@ class Drainer:
         if draining is not None and (draining.released or not leaves):
             return 0
         since = now if draining is None else draining.since
-        return await self._patch(view, victim, serving=False, since=since, cost=FIRST_TO_GO if leaves else None)
+        return await _mark(self._client, view.ref.namespace, victim, since=since, leaves=leaves)
 
     def _wait(
         self, plan: Plan, view: TargetView, victim: Replica, in_flight: Mapping[str, float], now: datetime
@@ -181,21 +204,6 @@ class Drainer:
         ):
             return None
         return DrainingReplica(name=victim.name, since=since, until=until, in_flight=in_flight.get(victim.name))
-
-    async def _patch(
-        self, view: TargetView, replica: Replica, *, serving: bool, since: datetime | None, cost: str | None
-    ) -> int:
-        """The one write on a pod; 0 where it went meanwhile."""
-        annotations = {DRAINING_ANNOTATION: None if since is None else wire_time(since)}
-        if cost is not None or (replica.draining is not None and replica.draining.released):
-            annotations[DELETION_COST_ANNOTATION] = cost
-        metadata = {"labels": {SERVING_LABEL: "true" if serving else None}, "annotations": annotations}
-        ref = ObjectRef(api_version="v1", kind="Pod", name=replica.name, namespace=view.ref.namespace)
-        try:
-            await self._client.merge_patch(ref, {"metadata": metadata})
-        except NotFound:
-            return 0
-        return 1
 
     # ---- idle readings ----
 

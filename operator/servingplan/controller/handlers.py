@@ -6,6 +6,7 @@ annotations, no timers, so that nothing of the operator's own bookkeeping is eve
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -18,9 +19,26 @@ from servingplan.rendering.metadata import CONFIG_LABEL, PLAN_LABEL
 Event = Any
 
 
+_KEDA = f"'{SCALED_OBJECTS}'"
+
+
+class _WithoutKeda(logging.Filter):
+    """kopf warns of a kind that is not served, and begins to watch it when it is: without KEDA that is no news."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Let through what names anything else."""
+        message = record.getMessage()
+        return not (message.startswith("Unresolved resources") and message.count("Selector(") == 1 and _KEDA in message)
+
+
+_WITHOUT_KEDA = _WithoutKeda()
+_OF_KINDS = logging.getLogger("kopf._core.reactor.observation")
+
+
 def register(registry: kopf.OperatorRegistry, login: Login, watches: Watches, optional: Collection[str]) -> None:
     """Watch every kind that decides. optional: the plurals of those that not every cluster offers us."""
     kopf.on.login(registry=registry)(login)
+    _OF_KINDS.addFilter(_WITHOUT_KEDA)
 
     @kopf.on.event("servingplan.dev", "v1alpha1", "servingplans", registry=registry)
     async def plan(event: Event, **_: Any) -> None:

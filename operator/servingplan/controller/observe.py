@@ -14,7 +14,7 @@ from typing import Any
 from servingplan.clients.kubernetes import KubernetesClient
 from servingplan.clients.references import ObjectRef
 from servingplan.controller.clock import Clock
-from servingplan.controller.holding import is_ours, name_taken
+from servingplan.controller.holding import engine_trouble
 from servingplan.controller.pods import replicas
 from servingplan.controller.signals import EnginePod, following, serving_pods
 from servingplan.controller.store import Autoscaler, Key, Store, scaled_object_owner, target_of
@@ -22,7 +22,6 @@ from servingplan.controller.targets import HPA_KIND, TargetView, gpus_of, kind_o
 from servingplan.planning.observation import Observation, Replica, Stage, Trouble
 from servingplan.planning.plan import Plan
 from servingplan.planning.reasons import Reason
-from servingplan.rendering.metadata import selector
 from servingplan.rendering.situation import Accelerators
 
 Object = Mapping[str, Any]
@@ -148,7 +147,7 @@ class Observer:
         resource, gpus = next((each for each in named if each != (None, None)), (None, None))
         followed = following(plan)
         found = TargetPods(
-            replicas=replicas(pods.items, self._clock),
+            replicas=replicas(pods.items, self._clock, is_down=self._store.is_down),
             serving=() if followed is None else serving_pods(pods.items, followed, self._clock),
             gpu_resource=resource,
             gpus=gpus,
@@ -165,12 +164,11 @@ class Observer:
             message = f"plan {holder.name} is older and holds {view.ref}; delete one of the two plans"
             yield Trouble(reason=Reason.TARGET_CLAIMED, message=message)
         if plan.engine is not None:
-            wanted = {"matchLabels": selector(plan.name)}
-            uid = document["metadata"]["uid"]
-            if view.live is not None and not is_ours(
-                view.live, plan=plan.name, uid=uid, installation=self._installation, selector=wanted
-            ):
-                yield name_taken(view.ref, plan=plan.name, selector=wanted)
+            if view.live is not None:
+                uid = document["metadata"]["uid"]
+                found = engine_trouble(view.live, view.ref, plan, uid=uid, installation=self._installation)
+                if found is not None:
+                    yield found
         elif view.live is None or (view.trouble and view.trouble.reason is Reason.TARGET_NOT_SCALABLE):
             trouble = view.trouble or Trouble(reason=Reason.TARGET_NOT_FOUND, message=f"{view.ref} is missing")
             message = f"{trouble.message}. Create it, or correct spec.targetRef in a new plan."

@@ -5,7 +5,7 @@ In: live pods as plain dicts. Out: the planning layer's observation of them. Pur
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -27,15 +27,25 @@ VOLUME_WORDS = ("volume node affinity conflict", "ReadWriteOncePod", "exceed max
 """What the scheduler says when a replica is held up by its volume rather than by its GPUs."""
 
 
-def replicas(pods: Iterable[Object], clock: Clock) -> tuple[Replica, ...]:
+IsDown = Callable[[str], bool]
+"""Whether a node, by its name, is known not to be ready."""
+
+
+def _nothing_known(_: str) -> bool:
+    return False
+
+
+def replicas(pods: Iterable[Object], clock: Clock, *, is_down: IsDown = _nothing_known) -> tuple[Replica, ...]:
     """All pods that can still become or are a replica, by name; finished ones are none."""
     alive = (pod for pod in pods if pod.get("status", {}).get("phase") not in ("Succeeded", "Failed"))
-    return tuple(sorted((replica(pod, clock) for pod in alive), key=lambda found: found.name))
+    return tuple(sorted((replica(pod, clock, is_down=is_down) for pod in alive), key=lambda found: found.name))
 
 
-def replica(pod: Object, clock: Clock) -> Replica:
+def replica(pod: Object, clock: Clock, *, is_down: IsDown = _nothing_known) -> Replica:
     """One pod as a replica."""
     stage, trouble = _stage(pod)
+    if stage in (Stage.PULLING, Stage.ENGINE):
+        trouble = _loss(pod, is_down) or trouble
     return Replica(
         name=pod["metadata"]["name"],
         stage=stage,
@@ -127,6 +137,25 @@ def _container_stage(containers: list[Object]) -> tuple[Stage, Trouble | None]:
     if not containers or any("waiting" in container.get("state", {}) for container in containers):
         return Stage.PULLING, None
     return Stage.ENGINE, None
+
+
+def _loss(pod: Object, is_down: IsDown) -> Trouble | None:
+    """Why a pod that came this far goes no further: its node is gone silent, or it was ready once and is not now.
+
+    A kubelet says that a pod is not ready before it starts the containers: who stopped being ready later was ready.
+    """
+    node, status = pod["spec"]["nodeName"], pod.get("status", {})
+    if is_down(node):
+        return Trouble(reason=Reason.NODE_NOT_READY, message=f"node {node} is not ready")
+    since = _condition(status, "Ready").get("lastTransitionTime")
+    starts = [_started(container) for container in status.get("containerStatuses", ())]
+    known = [start for start in starts if start is not None]
+    if since is None or not known or len(known) < len(starts):
+        return None
+    latest = max(map(datetime.fromisoformat, known))
+    if datetime.fromisoformat(since) <= latest or any(c.get("restartCount") for c in status["containerStatuses"]):
+        return None
+    return Trouble(reason=Reason.NOT_READY_ANY_MORE, message="it was ready before, and its readiness probe fails now")
 
 
 def _crash(container: Object) -> Trouble | None:

@@ -6,6 +6,7 @@ It reads like the data flow; each verb is a module of its own.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,22 +18,23 @@ from servingplan.clients.kubernetes import KubernetesClient
 from servingplan.clients.references import ObjectRef
 from servingplan.controller.act import Actor, Outcome
 from servingplan.controller.clock import Clock
-from servingplan.controller.drain import undrained
+from servingplan.controller.decided import LastDecisions, drains
+from servingplan.controller.drain import serve_again, undrained
 from servingplan.controller.observe import CONFIG_MAPS_EVERY_S, TARGET_PODS_EVERY_S, Observer, Seen
 from servingplan.controller.report import Report, Reporter
 from servingplan.controller.resolved import Resolved, ResolvedPlans, coming_midnight, highest_requirement
 from servingplan.controller.rises import track
-from servingplan.controller.signals import EnginePod, SignalPoller, following
+from servingplan.controller.signals import SignalPoller, following
 from servingplan.controller.store import API_VERSION, KIND, Key, Store
 from servingplan.controller.targets import is_watched
 from servingplan.errors import Conflict, Problem, Refused
 from servingplan.planning.decision import Decision, decide
 from servingplan.planning.excess import Change, change
 from servingplan.planning.lead import Rises
-from servingplan.planning.observation import History, Observation, Trouble
+from servingplan.planning.observation import History, Trouble
 from servingplan.planning.plan import Plan
 from servingplan.planning.reasons import Reason
-from servingplan.planning.signals import Heard, NoSignals
+from servingplan.planning.signals import Heard
 from servingplan.rendering.engine import engine_hash
 from servingplan.rendering.metadata import ENGINE_ANNOTATION
 from servingplan.rendering.situation import Rollout, Situation
@@ -49,6 +51,9 @@ CONFLICT_RETRY_S, CONFLICT_RETRY_MAX_S = 0.2, 5.0
 twice the time where it happens again."""
 
 
+_log = logging.getLogger(__name__)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
     """What a reconcile works with, made once per process."""
@@ -63,6 +68,29 @@ class Parts:
     wake_at: Callable[[Key, datetime | None], None]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """One look at a plan whose target can be acted on: what was seen and decided, before anything is written.
+
+    remembered: what status tells of before. found: what the cluster holds, as an outcome that nothing was written for.
+    """
+
+    key: Key
+    document: Object
+    resolved: Resolved
+    plan: Plan
+    seen: Seen
+    situation: Situation
+    remembered: History
+    found: Outcome
+    decision: Decision
+
+    @property
+    def acts(self) -> bool:
+        """Whether anything is to be written to the target and its objects."""
+        return not self.plan.suspend and self.seen.autoscaler is None
+
+
 class Reconciler:
     """Reconciles plans, one at a time per key."""
 
@@ -70,7 +98,7 @@ class Reconciler:
         self._p = parts
         self._plans = ResolvedPlans()
         self._conflicts: dict[Key, int] = {}
-        self._decided: dict[Key, Decided] = {}
+        self._decided = LastDecisions(poller=parts.poller, clock=parts.clock)
 
     async def reconcile(self, key: Key) -> float | None:
         """Bring one plan's target and status up to date. Returns the real seconds after which to do it again."""
@@ -79,6 +107,7 @@ class Reconciler:
         try:
             document = await self._p.client.find(_ref(key))
             if document is None or document["metadata"].get("deletionTimestamp"):
+                await self._abandon(key)
                 self._forget(key)
                 return None
             self._p.store.put_plan(document)
@@ -94,8 +123,7 @@ class Reconciler:
         self._plans.forget(key)
         self._p.observer.forget(key)
         self._p.poller.forget(key)
-        self._p.actor.forget(str(key))
-        self._decided.pop(key, None)
+        self._p.actor.forget(key)
         self._p.reporter.forget(key)
         self._p.wake_at(key, None)
 
@@ -109,6 +137,7 @@ class Reconciler:
         again = None if self._p.observer.watches_all(key, names) else CONFIG_MAPS_EVERY_S
         resolved = self._plans.get(key, document, config)
         if resolved.plan is None:
+            await self._abandon(key)
             return await self._report_invalid(key, document, resolved.problems, again=again)
         return _sooner(again, await self._plan(key, document, resolved, resolved.plan))
 
@@ -146,9 +175,8 @@ class Reconciler:
             peak=None if seen.accelerators is None else highest_requirement(plan, now),
             previous=previous,
         )
-        if seen.observation is None:
-            return await self._report_trouble(key, document, situation)
-        return await self._act(key, document, resolved, seen, situation)
+        look = self._decide(key, document, resolved, seen, situation)
+        return await self._report_trouble(key, document, situation) if look is None else await self._act(look)
 
     def _heard(self, key: Key, plan: Plan, seen: Seen, now: datetime) -> Heard | None:
         followed = following(plan)
@@ -157,125 +185,87 @@ class Reconciler:
             return None
         return self._p.poller.heard(key, followed, seen.serving, now)
 
-    def _remember(
-        self, key: Key, plan: Plan, seen: Seen, outcome: Outcome, *, decision: Decision, rises: Rises
-    ) -> None:
-        """Keep what the next signals are compared with; nothing where nobody listens."""
-        if plan.feedback is None:
-            self._decided.pop(key, None)
-            return
-        history = History(
-            last_scale=outcome.last_scale,
-            ramp=decision.ramp,
-            raised=decision.adjustment.raised,
-            excess=decision.adjustment.excess,
-            rises=rises,
-        )
-        self._decided[key] = Decided(
-            plan=plan,
-            serving=seen.serving,
-            observation=outcome.observation,
-            history=history,
-            decision=decision,
-            draining=bool(outcome.draining) or _drains(outcome.observation),
-        )
-
     def changes_by_signals(self, key: Key) -> bool:
         """Whether what the engines say now would change what is written: else a poll costs no look at the cluster."""
-        known, followed = self._decided.get(key), None
-        if known is not None:
-            followed = following(known.plan)
-        if known is None or followed is None:
-            return False
-        now = self._p.clock.now()
-        heard = self._p.poller.heard(key, followed, known.serving, now)
-        decision = decide(known.plan, replace(known.observation, heard=heard), known.history, now)
-        return known.draining or _telling(decision, heard) != _telling(known.decision, known.observation.heard)
+        return self._decided.changes_by_signals(key)
 
     async def _report_trouble(self, key: Key, document: Object, situation: Situation) -> float | None:
         report = Report(key=key, document=document, situation=situation)
         return _sooner(REFUSED_RETRY_S, await self._p.reporter.report(report))
 
-    async def _act(
-        self, key: Key, document: Object, resolved: Resolved, seen: Seen, situation: Situation
-    ) -> float | None:
+    async def _act(self, look: Look) -> float | None:
+        outcome = await self._carry_out(look)
+        rises = self._rises(look, outcome)
+        self._decided.remember(look.key, look.plan, look.seen, outcome, decision=look.decision, rises=rises)
+        self._p.wake_at(look.key, _next_look(look, outcome))
+        again = await self._p.reporter.report(_told(look, outcome, rises))
+        if rises.samples != look.remembered.rises.samples:
+            return 0.0  # the lead may be another one now, and with it everything that was just decided
+        return _sooner(again, _again_after(look, outcome))
+
+    def _decide(self, key: Key, document: Object, resolved: Resolved, seen: Seen, situation: Situation) -> Look | None:
+        """The decision, and what it is made from; None where there is nothing to act on."""
         plan, observation, now = situation.plan, seen.observation, situation.now
         if plan is None or observation is None:
-            raise ValueError(f"{key}: nothing to act on")
+            return None
         status = document.get("status", {})
-        remembered = history_from_wire(status)
-        contest = contest_from_wire(status)
+        remembered, contest = history_from_wire(status), contest_from_wire(status)
         last_scale = self._p.actor.last_scale(seen.view, remembered.last_scale, contest, now)
-        history = replace(remembered, last_scale=last_scale)
         observation = replace(observation, heard=self._heard(key, plan, seen, now))
-        decision = decide(plan, observation, history, now)
-        outcome = Outcome(observation=observation, last_scale=last_scale, contest=contest)
-        if not plan.suspend and seen.autoscaler is None:
-            if decision.desired != observation.current or _drains(observation):
-                self._p.observer.forget(key)  # pods may be patched now: the next look must see it
-            outcome = await self._p.actor.act(
-                plan,
-                document,
-                seen.view,
-                observation,
-                decision,
-                last_scale=last_scale,
-                contest=contest,
-                now=now,
-            )
-        rises = track(
-            remembered.rises,
-            plan,
-            seen.view,
-            remembered=remembered.last_scale,
-            last_scale=outcome.last_scale,
-            written=outcome.scaled is not None,
-            observation=outcome.observation,
-            clock=self._p.clock,
-            now=now,
-        )
-        self._remember(key, plan, seen, outcome, decision=decision, rises=rises)
-        self._p.wake_at(key, _next_look(plan, decision, outcome, now))
-        report = Report(
+        return Look(
             key=key,
             document=document,
-            situation=replace(
-                situation,
-                decision=decision,
-                observation=outcome.observation,
-                found=observation.current,
-                contest=outcome.contest,
-                rises=rises,
-                undrained=None if plan.feedback is None else undrained(plan, seen.view),
-                change=_change(plan, decision, document),
-                begun=remembered.ramp,
-                apply_trouble=outcome.refused,
-                rollout=_rollout(situation, plan, seen, outcome),
-            ),
-            last_scale=outcome.last_scale,
-            scaled=outcome.scaled,
-            figures=_figures(resolved, plan),
+            resolved=resolved,
+            plan=plan,
+            seen=seen,
+            situation=situation,
+            remembered=remembered,
+            found=Outcome(observation=observation, last_scale=last_scale, contest=contest),
+            decision=decide(plan, observation, replace(remembered, last_scale=last_scale), now),
         )
-        return _sooner(await self._p.reporter.report(report), _again_after(plan, seen, decision, outcome))
 
+    async def _carry_out(self, look: Look) -> Outcome:
+        """Act on a decision; what is found stays where the plan or an autoscaler keeps us from it."""
+        observation = look.found.observation
+        if not look.acts:
+            return await self._stand_back(look) if drains(observation) else look.found
+        if look.decision.desired != observation.current or drains(observation):
+            self._p.observer.forget(look.key)  # pods may be patched now: the next look must see it
+        return await self._p.actor.act(
+            look.plan, look.document, look.seen.view, look.found, look.decision, now=look.situation.now
+        )
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decided:
-    """What a plan's last decision was made from and what it was, to tell whether new signals would change it.
+    async def _stand_back(self, look: Look) -> Outcome:
+        """End a drain that may not end in fewer replicas; nothing else is written."""
+        self._p.observer.forget(look.key)
+        try:
+            await serve_again(self._p.client, look.found.observation, look.key.namespace)
+        except Refused as refusal:
+            return replace(look.found, refused=Trouble(reason=Reason.APPLY_REFUSED, message=str(refusal)))
+        return look.found
 
-    draining: a replica is waited for, so that every reading counts.
-    """
+    async def _abandon(self, key: Key) -> None:
+        """End the drain of a plan that tells no more what is wanted: it is gone, or makes no sense."""
+        known = self._decided.observed(key)
+        if known is not None and drains(known):
+            try:
+                await serve_again(self._p.client, known, key.namespace)
+            except Refused as refusal:
+                _log.warning("%s: what drained stays out of its Service: %s", key, refusal)
+        self._decided.forget(key)
 
-    plan: Plan
-    serving: tuple[EnginePod, ...]
-    observation: Observation
-    history: History
-    decision: Decision
-    draining: bool
-
-
-def _drains(observation: Observation) -> bool:
-    return any(replica.draining is not None for replica in observation.replicas)
+    def _rises(self, look: Look, outcome: Outcome) -> Rises:
+        return track(
+            look.remembered.rises,
+            look.plan,
+            look.seen.view,
+            remembered=look.remembered.last_scale,
+            last_scale=outcome.last_scale,
+            written=outcome.observation.current != look.found.observation.current,
+            observation=outcome.observation,
+            clock=self._p.clock,
+            now=look.situation.now,
+        )
 
 
 def _change(plan: Plan, decision: Decision, document: Object) -> Change | None:
@@ -286,50 +276,63 @@ def _change(plan: Plan, decision: Decision, document: Object) -> Change | None:
     return change(plan, decision.required, excess.rate, document["spec"]["schedule"])
 
 
-def _telling(decision: Decision, heard: Heard | None) -> tuple[object, ...]:
-    """What of a decision and its signals people or the cluster see; the numbers themselves move with every poll."""
-    adjustment = decision.adjustment
-    return (decision.desired, adjustment.reason, adjustment.raised, adjustment.excess, _silent(heard))
+def _told(look: Look, outcome: Outcome, rises: Rises) -> Report:
+    """What there is to tell after the writes."""
+    plan, decision = look.plan, look.decision
+    return Report(
+        key=look.key,
+        document=look.document,
+        situation=replace(
+            look.situation,
+            decision=decision,
+            observation=outcome.observation,
+            found=look.found.observation.current,
+            contest=outcome.contest,
+            rises=rises,
+            undrained=None if plan.feedback is None else undrained(plan, look.seen.view),
+            change=_change(plan, decision, look.document),
+            begun=look.remembered.ramp,
+            apply_trouble=outcome.refused,
+            rollout=_rollout(look, outcome),
+        ),
+        last_scale=outcome.last_scale,
+        scaled=outcome.scaled,
+        figures=_figures(look.resolved, plan),
+    )
 
 
-def _silent(heard: Heard | None) -> object:
-    """Whom the condition MetricsAvailable names, and why; the words beside it may move with every poll."""
-    if heard is None or isinstance(heard, NoSignals):
-        return None if heard is None else heard.reason
-    return {pod: trouble.reason for pod, trouble in heard.missing.items()}
-
-
-def _again_after(plan: Plan, seen: Seen, decision: Decision, outcome: Outcome) -> float | None:
+def _again_after(look: Look, outcome: Outcome) -> float | None:
     """The real seconds after which to look again although nothing may have told of a change; None where something will.
 
     A refusal and a conflict are tried again, and pods of a named target are not watched while they come or go.
     """
-    moving = decision.ramp is not None or outcome.observation.ready != outcome.observation.current
-    by_itself = plan.engine is not None or (is_watched(seen.view.ref) and not moving)
+    moving = look.decision.ramp is not None or outcome.observation.ready != outcome.observation.current
+    by_itself = look.plan.engine is not None or (is_watched(look.seen.view.ref) and not moving)
     delay = None if by_itself else TARGET_PODS_EVERY_S
     if outcome.refused is not None:
         delay = _sooner(delay, REFUSED_RETRY_S)
     return _sooner(delay, CONFLICT_RETRY_S) if outcome.unfinished else delay
 
 
-def _next_look(plan: Plan, decision: Decision, outcome: Outcome, now: datetime) -> datetime:
+def _next_look(look: Look, outcome: Outcome) -> datetime:
     """The first instant at which the clock alone changes something."""
-    instants = [decision.next_change_at, coming_midnight(plan, now)]
+    now = look.situation.now
+    instants = [look.decision.next_change_at, coming_midnight(look.plan, now)]
     if outcome.again_at is not None:
         instants.append(outcome.again_at)
     return max(min(instants), now + timedelta(milliseconds=1))
 
 
-def _rollout(situation: Situation, plan: Plan, seen: Seen, outcome: Outcome) -> Rollout:
+def _rollout(look: Look, outcome: Outcome) -> Rollout:
     """Where the template stands after this reconcile.
 
     A Deployment takes a moment to say that it rolls: it does from the edit of the engine on that was applied just now,
     and until it has seen what was applied. Otherwise whoever waits for the plan is told in between that all is done.
     """
+    situation, plan, view = look.situation, look.plan, look.seen.view
     held = situation.was("EngineUpToDate", Reason.TEMPLATE_HELD) if outcome.unfinished else outcome.held
-    rollout, live = replace(seen.view.rollout, held=held), seen.view.live
-    acted = not plan.suspend and seen.autoscaler is None and outcome.refused is None
-    if plan.engine is None or live is None or not acted:
+    rollout, live = replace(view.rollout, held=held), view.live
+    if plan.engine is None or live is None or not look.acts or outcome.refused is not None:
         return rollout
     metadata = live["metadata"]
     edited = metadata.get("annotations", {}).get(ENGINE_ANNOTATION) != engine_hash(plan.engine)

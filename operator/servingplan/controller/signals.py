@@ -30,11 +30,17 @@ from servingplan.planning.signals import Heard, NoSignals, Reading
 
 Object = Mapping[str, Any]
 
+Asked = str | Key
+"""Who is asked in one round: a source by its name, or a plan's own pods."""
+
 POLL_EVERY = timedelta(seconds=15)
 """On the plans' clock: as often as Prometheus scrapes where it was tuned for autoscaling."""
 
 SHORTEST_POLL_S = 0.5
 """In real time: a demo's clock may run faster than servers answer."""
+
+PODS_OF_A_PLAN_AT_ONCE = 8
+"""So that a plan whose pods hang leaves places to the others."""
 
 SLICE_S = 0.005
 """The longest that the event loop is kept at a stretch while a round is given to the plans."""
@@ -184,7 +190,9 @@ class SignalPoller:
             return NoSignals(reason=Reason.METRICS_AWAITED, message="the source is asked with the next poll")
         heard = followed.record.signals(now, following.stale_after, [pod.name for pod in pods])
         if isinstance(heard, NoSignals) and followed.trouble is not None:
-            return followed.trouble
+            # A source that has no series yet is as it should be while no replica is ready.
+            nothing_yet = not pods and followed.trouble.reason is Reason.METRICS_MISSING
+            return heard if nothing_yet else followed.trouble
         return heard
 
     def forget(self, key: Key) -> None:
@@ -192,27 +200,25 @@ class SignalPoller:
         self._followed.pop(key, None)
 
     async def run(self) -> None:
-        """Poll for ever, at even intervals."""
+        """Poll for ever, at even intervals. Who has not answered yet is not asked again, and keeps nobody else."""
+        running: dict[Asked, asyncio.Task[None]] = {}
         next_s = time.monotonic()
-        while True:
-            await self.poll()
-            next_s = max(next_s + self.interval_s, time.monotonic())
-            await asyncio.sleep(next_s - time.monotonic())
+        try:
+            while True:
+                running = {asked: task for asked, task in running.items() if not task.done()}
+                for asked, plans in self._due().items():
+                    if asked not in running:
+                        running[asked] = asyncio.create_task(self._round(asked, plans), name=f"ask {asked}")
+                next_s = max(next_s + self.interval_s, time.monotonic())
+                await asyncio.sleep(next_s - time.monotonic())
+        finally:
+            for task in running.values():
+                task.cancel()
+            await asyncio.gather(*running.values(), return_exceptions=True)
 
     async def poll(self) -> None:
-        """Ask every source that a plan follows once, and every pod of the plans that follow their pods."""
-        by_source: dict[str | None, dict[Key, _Followed]] = {}
-        for key, followed in self._followed.items():
-            by_source.setdefault(followed.following.source, {})[key] = followed
-        rounds = [
-            self._scrape(plans) if source is None else self._ask(source, plans)
-            for source, plans in by_source.items()
-            if source is None or source in self._clients
-        ]
-        for error in await asyncio.gather(*rounds, return_exceptions=True):
-            if isinstance(error, Exception):
-                # A defect here must not end the operator: the schedule goes on without signals.
-                _log.error("a round of metrics failed; it is repeated", exc_info=error)
+        """Ask every source that a plan follows, and the pods of plans that follow their pods, once; wait for all."""
+        await asyncio.gather(*(self._round(asked, plans) for asked, plans in self._due().items()))
 
     async def close(self) -> None:
         """Close all connections, and end the thread."""
@@ -222,6 +228,24 @@ class SignalPoller:
         self._parser.shutdown(wait=False, cancel_futures=True)
 
     # ---- one round ----
+
+    def _due(self) -> dict[Asked, dict[Key, _Followed]]:
+        """Who is to be asked, with the plans that hear of it."""
+        due: dict[Asked, dict[Key, _Followed]] = {}
+        for key, followed in self._followed.items():
+            source = followed.following.source
+            if source is None or source in self._clients:
+                due.setdefault(key if source is None else source, {})[key] = followed
+        return due
+
+    async def _round(self, asked: Asked, plans: Mapping[Key, _Followed]) -> None:
+        try:
+            if isinstance(asked, Key):
+                await self._scrape(asked, plans[asked])
+            else:
+                await self._ask(asked, plans)
+        except Exception:  # noqa: BLE001  a defect here must not end the operator: the schedule goes on without signals
+            _log.exception("a round of metrics of %s failed; it is repeated", asked)
 
     async def _ask(self, source: str, plans: Mapping[Key, _Followed]) -> None:
         limits = {followed.following.limits for followed in plans.values()}
@@ -235,13 +259,14 @@ class SignalPoller:
                 self._give(key, followed, _of_pods(found, key, followed))
             await slices.end()
 
-    async def _scrape(self, plans: Mapping[Key, _Followed]) -> None:
-        await asyncio.gather(*(self._scrape_plan(key, followed) for key, followed in plans.items()))
+    async def _scrape(self, key: Key, followed: _Followed) -> None:
+        places, following = asyncio.Semaphore(PODS_OF_A_PLAN_AT_ONCE), followed.following
 
-    async def _scrape_plan(self, key: Key, followed: _Followed) -> None:
-        found = await asyncio.gather(*(self._scrape_pod(pod, followed.following) for pod in followed.pods))
-        self._give(key, followed, found)
-        await asyncio.sleep(0)
+        async def one(pod: EnginePod) -> Reading | NoSignals:
+            async with places:
+                return await self._scrape_pod(pod, following)
+
+        self._give(key, followed, await asyncio.gather(*(one(pod) for pod in followed.pods)))
 
     async def _scrape_pod(self, pod: EnginePod, following: Following) -> Reading | NoSignals:
         if pod.ip is None or pod.port is None:

@@ -36,10 +36,14 @@ class Key:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A node's accelerators, by resource name, where it takes pods. elastic: an autoscaler made it."""
+    """A node's accelerators, by resource name, where it takes pods. elastic: an autoscaler made it.
+
+    ready: its kubelet is heard, so that its pods can be.
+    """
 
     allocatable: Mapping[str, int]
     elastic: bool
+    ready: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,6 +194,11 @@ class Store:
         rivals = self.rivals(key)
         return min(rivals | {key}, key=lambda rival: _age(self.plans[rival])) if rivals else key
 
+    def is_down(self, node: str) -> bool:
+        """True where a node is known not to be ready."""
+        known = self.nodes.get(node)
+        return known is not None and not known.ready
+
     def autoscaler_of(self, target: ObjectRef) -> Autoscaler | None:
         """The HPA or ScaledObject that scales a workload; a ScaledObject rather than the HPA that it made."""
         found = [self.autoscalers[ref] for ref in self._by_scaled.get(_identity(target), ())]
@@ -265,4 +274,5 @@ def _node(node: Object) -> Node:
             if usable and "/" in resource and str(amount).isdigit()
         },
         elastic=any(mark.startswith(ELASTIC_MARKS) for mark in marks),
+        ready=ready,
     )

@@ -6,6 +6,7 @@ sets its replicas. Which value to write is decided elsewhere.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -273,11 +274,19 @@ def _rollout(status: Object) -> Rollout:
     )
 
 
+ACCELERATOR = re.compile(r"gpu|(^|[./])(mig-|tpu|gaudi|neuron|ascend)", re.IGNORECASE)
+"""The names of extended resources that are accelerators: GPUs, slices of one (``nvidia.com/mig-1g.10gb``), and what
+other makers call theirs. Network and file devices are extended resources too."""
+
+
 def gpus_of(pod: Object) -> tuple[str | None, int | None]:
-    """The accelerator that a pod's spec names and how many it takes; None where it names none."""
+    """The accelerator that a pod's spec names and how many it takes; None where it names none.
+
+    Counted as its resource counts: a slice is one.
+    """
     totals: dict[str, int] = {}
     for container in pod.get("containers", ()):
         for resource, amount in container.get("resources", {}).get("limits", {}).items():
-            if "/" in resource and "gpu" in resource.lower() and str(amount).isdigit():
+            if "/" in resource and ACCELERATOR.search(resource) and str(amount).isdigit():
                 totals[resource] = totals.get(resource, 0) + int(amount)
     return next(iter(sorted(totals.items())), (None, None))

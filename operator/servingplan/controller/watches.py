@@ -6,6 +6,7 @@ nothing and writes nothing.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -102,16 +103,16 @@ class Watches:
     # ---- kinds that a cluster may not have ----
 
     async def optional_kinds(self) -> frozenset[str]:
-        """The plurals of the kinds that not every cluster serves or lets us read, as far as this one does."""
-        found = set()
-        try:
+        """The plurals of the kinds that not every cluster serves or lets us read, as far as this one does.
+
+        Who may look at the whole cluster sees its kinds come and go: kopf watches ScaledObjects from the moment that
+        KEDA is installed. Others find them with the relist.
+        """
+        await self._optional(*NODE, ("",))
+        found = set() if NODE[1] in self._denied else {NODES, SCALED_OBJECTS}
+        with contextlib.suppress(KindNotServed):
             await self._client.resolve(*SCALED_OBJECT)
             found.add(SCALED_OBJECTS)
-        except KindNotServed:
-            pass
-        await self._optional(*NODE, ("",))
-        if NODE[1] not in self._denied:
-            found.add(NODES)
         return frozenset(found)
 
     # ---- relist ----

@@ -22,14 +22,15 @@ def caption(record: Record) -> str:
         return _between(record)
     if now < story.fall.end:
         return _falling(story)
-    return f"The fall is over: {record.ready} replicas, until the next rise."
+    return f"The fall is over: {_replicas(record.ready)}, until the next rise."
 
 
 def _before(story: Story, record: Record) -> str:
     lead, ramp = format_duration(story.outlook.course.lead), clock_time(story.ramp_at, story.zone)
+    needed, after = record.required.replicas, story.rise.after
     return (
-        f"{record.ready} replicas are enough until {ramp}, when {story.rise.after} are required. They are asked for at "
-        f"{clock_time(story.rise.start, story.zone)}, the lead time of {lead} earlier."
+        f"{_replicas(needed)} {_are(needed)} enough until {ramp}, when {after} {_are(after)} required. They are asked "
+        f"for at {clock_time(story.rise.start, story.zone)}, the lead time of {lead} earlier."
     )
 
 
@@ -39,20 +40,28 @@ def _lead(record: Record) -> str:
         at, margin = hour_and_minute(record.ready_at, story.zone), minutes(story.ramp_at - record.ready_at)
         return f"All {story.rise.after} are ready at {at}, {margin:.0f} minutes before the ramp at {ramp}."
     return (
-        f"The lead: {story.rise.after} are asked for, and starting takes minutes. {record.ready} are ready; "
-        f"the ramp is at {ramp}."
+        f"The lead: {story.rise.after} are asked for, and starting takes minutes. {record.ready} {_are(record.ready)} "
+        f"ready; the ramp is at {ramp}."
     )
 
 
 def _between(record: Record) -> str:
     story, ramp = record.story, clock_time(record.story.ramp_at, record.story.zone)
     if not record.on_time:
-        return f"The ramp at {ramp} was missed: {record.ready} of {story.rise.after} replicas are ready."
+        return f"The ramp at {ramp} was missed: {record.ready} of {_replicas(story.rise.after)} ready."
     held = f"The ramp at {ramp} found all {story.rise.after} replicas ready."
     if record.restarts and story.fall is not None:
         at = clock_time(story.fall.start, story.zone)
         return f"The operator was restarted, and nothing changed: still {record.ready}. The fall begins at {at}."
     return f"{held} The demand rises, and nobody waits."
+
+
+def _replicas(count: int) -> str:
+    return "1 replica" if count == 1 else f"{count} replicas"
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
 def _falling(story: Story) -> str:

@@ -14,9 +14,10 @@ from enum import Enum
 
 from servingplan.controller.clock import Clock
 from servingplan.demo.story import Story
-from servingplan.demo.watching import Condition, SeenEvent, Snapshot
+from servingplan.demo.watching import SeenEvent, Snapshot
 from servingplan.planning.demand import Requirement
 from servingplan.planning.observation import Stage
+from servingplan.rendering.stated import StatedCondition
 from servingplan.rendering.times import parse_wire_time
 from servingplan.reporting.local import clock_time
 
@@ -117,7 +118,7 @@ class Record:
     # ---- out ----
 
     @property
-    def conditions(self) -> Sequence[Condition]:
+    def conditions(self) -> Sequence[StatedCondition]:
         """The plan's conditions at the last look."""
         return self.last.conditions if self.last is not None else ()
 

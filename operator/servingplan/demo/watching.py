@@ -18,27 +18,10 @@ from servingplan.controller.pods import replicas
 from servingplan.demo.link import Link
 from servingplan.planning.observation import Stage
 from servingplan.planning.plan import Plan
+from servingplan.rendering.stated import StatedCondition, stated_conditions
 from servingplan.rendering.times import parse_wire_time
 
 Json = dict[str, Any]
-
-
-GOOD_WHEN_FALSE = frozenset({"ScalingLimited", "Reconciling", "Stalled"})
-"""Conditions that are good when False, as Kubernetes has them; all others are good when True."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
-    """One condition of the plan."""
-
-    type: str
-    status: str
-    message: str
-
-    @property
-    def good(self) -> bool:
-        """Whether nobody needs to look at it."""
-        return self.status == ("False" if self.type in GOOD_WHEN_FALSE else "True")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,12 +51,9 @@ class Snapshot:
         return status
 
     @property
-    def conditions(self) -> tuple[Condition, ...]:
+    def conditions(self) -> tuple[StatedCondition, ...]:
         """The plan's conditions."""
-        return tuple(
-            Condition(type=wire["type"], status=wire["status"], message=wire.get("message", ""))
-            for wire in self.status.get("conditions", ())
-        )
+        return stated_conditions(self.status)
 
     @property
     def ready(self) -> int:

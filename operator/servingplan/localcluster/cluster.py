@@ -12,7 +12,7 @@ import ssl
 import subprocess
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -93,6 +93,15 @@ class LocalCluster:
         """The process id of each component, by name."""
         return self._processes.pids() if self._processes else {}
 
+    def run(self, name: str, command: Sequence[str]) -> int:
+        """Starts a further component, as a kubelet, that ends with this cluster; its process id.
+
+        Its log is ``NAME.log`` in `folder`.
+        """
+        assert self._processes is not None  # noqa: S101 - set since the start
+        self._processes.start(name, command)
+        return self._processes.pids()[name]
+
     # ---- access ----------------------------------------------------------------------------------
 
     def kubeconfig_for(self, namespace: str, service_account: str) -> Path:
@@ -169,8 +178,9 @@ class LocalCluster:
         self._wait("kube-apiserver", self._api_ready)
         processes.start("kube-controller-manager", components.kube_controller_manager(programs, places, options))
         processes.start("kube-scheduler", components.kube_scheduler(programs, places))
-        self._install_stages(programs)
-        processes.start("kwok", components.kwok(programs, places))
+        if options.simulated:
+            self._install_stages(programs)
+            processes.start("kwok", components.kwok(programs, places))
         self._wait("kube-controller-manager", self._default_account_exists)
         processes.check()
 

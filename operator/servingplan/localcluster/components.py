@@ -31,13 +31,16 @@ AUDIT_FILE_MB = 4096
 class Options:
     """What can be chosen about a local cluster.
 
-    audit: record who writes what. hpa_period: how often the HorizontalPodAutoscaler controller looks (in Kubernetes,
-    15 s). evict_after: how long pods stay on a node that is not ready (in Kubernetes, 5 min); it is stamped on pods
-    as they are created.
+    simulated: kwok plays nodes and pods; otherwise there are none until a kubelet joins. audit: record who writes
+    what. hpa_period: how often the HorizontalPodAutoscaler controller looks (in Kubernetes, 15 s). silence: how long a
+    node may say nothing before it counts as not ready (in Kubernetes, 50 s). evict_after: how long pods stay on a node
+    that is not ready (in Kubernetes, 5 min); it is stamped on pods as they are created.
     """
 
+    simulated: bool = True
     audit: bool = False
     hpa_period: timedelta = timedelta(seconds=15)
+    silence: timedelta = timedelta(seconds=50)
     evict_after: timedelta = timedelta(minutes=5)
 
 
@@ -106,6 +109,9 @@ def kube_apiserver(programs: Programs, places: Places, options: Options) -> list
         "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
         *(f"--service-account-key-file={pki / 'sa.pub'}", f"--service-account-signing-key-file={pki / 'sa.key'}"),
         *("--authorization-mode=RBAC", f"--service-cluster-ip-range={SERVICE_RANGE}", "--allow-privileged"),
+        # For logs and exec, where there are kubelets: their names are in no DNS.
+        "--kubelet-preferred-address-types=InternalIP",
+        *(f"--kubelet-client-certificate={pki / 'admin.crt'}", f"--kubelet-client-key={pki / 'admin.key'}"),
         f"--default-not-ready-toleration-seconds={evict_after_s}",
         f"--default-unreachable-toleration-seconds={evict_after_s}",
         "--profiling=false",
@@ -123,6 +129,7 @@ def kube_controller_manager(programs: Programs, places: Places, options: Options
         *(f"--service-account-private-key-file={pki / 'sa.key'}", f"--root-ca-file={pki / 'ca.crt'}"),
         *(f"--cluster-signing-cert-file={pki / 'ca.crt'}", f"--cluster-signing-key-file={pki / 'ca.key'}"),
         f"--horizontal-pod-autoscaler-sync-period={options.hpa_period.total_seconds()}s",
+        f"--node-monitor-grace-period={options.silence.total_seconds()}s",
         # A lost node's pods go one after the other otherwise, ten seconds apart.
         "--node-eviction-rate=10",
         *(f"--kube-api-qps={QUERIES_PER_S}", f"--kube-api-burst={BURST}", "--profiling=false"),

@@ -55,6 +55,8 @@ class Decision:
     required: what must be ready now. adjustment: what feedback adds, and what the next decision must remember of it.
     lead: the lead in effect; learned: what rises taught of it.
     ramp: the rise in progress, if any. limit: set where a bound changed what was wanted.
+    next_change: what comes next once `desired` runs. scheduled_change: what comes after the fall that is due, however
+    long its steps have to wait.
     because: the words for a change to `desired`. next_change_at: the instant before which the same observation gives
     the same decision.
     """
@@ -69,6 +71,7 @@ class Decision:
     limit: Limit | None
     because: str
     next_change: NextChange | None
+    scheduled_change: NextChange | None
     next_change_at: datetime
     suspended: bool
     trail: Sequence[Step]
@@ -76,11 +79,15 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Outlook:
-    """The schedule around now: what is required, the peak within one lead, the fold from the present state."""
+    """The schedule around now: what is required, the peak within one lead, the fold from the present state.
+
+    settled: the fold as if replicas were at the peak already.
+    """
 
     required: StepFunction[Requirement]
     peak: StepFunction[Peak]
     changes: Sequence[Asked]
+    settled: Sequence[Asked]
     end: datetime
 
 
@@ -115,7 +122,8 @@ def decide(plan: Plan, observation: Observation, history: History, now: datetime
         ramp=ramp,
         limit=limit,
         because=_because(asked, adjustment, desired, observation, history),
-        next_change=_next_change(outlook),
+        next_change=_next_change(outlook.changes),
+        scheduled_change=_next_change(outlook.settled),
         next_change_at=_next_change_at(
             plan,
             outlook,
@@ -185,7 +193,7 @@ def _raised_now(observation: Observation, peak: Peak, extra: int) -> int:
 def _look_ahead(
     plan: Plan, observation: Observation, history: History, lead: timedelta, now: datetime, *, extra: int
 ) -> _Outlook:
-    """The shortest outlook that shows the next change of asked-for replicas, at most the longest."""
+    """The shortest outlook that shows what comes next, and what comes after a fall that is due; at most the longest."""
     rarer = plan.profile is None and (plan.cron_windows or plan.calendars or plan.overrides)
     for length in OUTLOOKS if rarer else OUTLOOKS[:-1]:
         end = now + length
@@ -194,9 +202,13 @@ def _look_ahead(
         peak = peaks(required, lead, now, end)
         state = _state(observation, history, peak.at(now), extra, now)
         changes = fold(state, peak, required, plan.scale_down)
-        if len(changes) > 1:
+        level = peak.at(now).replicas
+        settled = changes
+        if state.replicas > level:
+            settled = fold(Fold(replicas=level), peak, required, plan.scale_down)
+        if len(changes) > 1 and len(settled) > 1:
             break
-    return _Outlook(required=required, peak=peak, changes=changes, end=end)
+    return _Outlook(required=required, peak=peak, changes=changes, settled=settled, end=end)
 
 
 def _state(observation: Observation, history: History, peak: Peak, extra: int, now: datetime) -> Fold:
@@ -250,10 +262,10 @@ def _because(asked: Asked, adjustment: Adjustment, desired: int, observation: Ob
     return COMES_DOWN if follows and not asked.because.endswith(ENDS) else asked.because
 
 
-def _next_change(outlook: _Outlook) -> NextChange | None:
-    if len(outlook.changes) < 2:
+def _next_change(changes: Sequence[Asked]) -> NextChange | None:
+    if len(changes) < 2:
         return None
-    change = outlook.changes[1]
+    change = changes[1]
     return NextChange(time=change.time, replicas=change.level, because=change.because)
 
 

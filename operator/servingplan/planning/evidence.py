@@ -340,8 +340,7 @@ def held_back(case: Case, observation: Observation, lead: timedelta) -> Verdict 
 
 def _starting(case: Case, observation: Observation, lead: timedelta) -> Verdict | None:
     """Replicas that are starting count as present: evidence is paid for once."""
-    stages = (Stage.SCHEDULING, Stage.PULLING, Stage.ENGINE)
-    starting = [replica for stage in stages for replica in observation.in_stage(stage)]
+    starting = sorted((replica for replica in observation.replicas if replica.starting), key=lambda each: each.name)
     behind = max(case.due + case.held, observation.current or 0)
     missing = min(behind, case.plan.bounds.maximum, observation.maximum or behind) - observation.ready
     if missing <= 0 and not starting:

@@ -35,6 +35,10 @@ class Trouble:
     message: str
 
 
+LOST = frozenset({Reason.NODE_NOT_READY, Reason.NOT_READY_ANY_MORE})
+"""Troubles of a replica that was verified once: whatever it waits for, it is no start."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Milestones:
     """When a replica had a node, when its containers ran, when it was verified; at the latest, None where not yet."""
@@ -66,6 +70,12 @@ class Replica:
     trouble: Trouble | None = None
     milestones: Milestones = field(default_factory=Milestones)
     draining: Draining | None = None
+
+    @property
+    def starting(self) -> bool:
+        """True from its creation until it is verified."""
+        lost = self.trouble is not None and self.trouble.reason in LOST
+        return self.stage in (Stage.SCHEDULING, Stage.PULLING, Stage.ENGINE) and not lost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

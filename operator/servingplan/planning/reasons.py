@@ -78,6 +78,8 @@ class Reason(StrEnum):
     ENGINE_CRASH = "EngineCrash"
     QUOTA_REFUSED = "QuotaRefused"
     VOLUME_NOT_SHAREABLE = "VolumeNotShareable"
+    NODE_NOT_READY = "NodeNotReady"
+    NOT_READY_ANY_MORE = "NotReadyAnyMore"
     # Reserve and GPUs
     RESERVE_READY = "ReserveReady"
     RESERVE_MISSING = "ReserveMissing"

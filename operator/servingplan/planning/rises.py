@@ -8,7 +8,7 @@ doubles a sample. Pure; `planning.lead` makes a lead of it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from servingplan.planning.lead import RISES_KEPT, Rises, RiseSample, RunningRise, Stages
@@ -19,39 +19,19 @@ CREATED_WITHIN = timedelta(minutes=5)
 to a minute. What is created later replaces one that was lost, or waited for a quota: neither tells how long a rise
 takes."""
 
-STARTING = (Stage.SCHEDULING, Stage.PULLING, Stage.ENGINE)
-NAMES_SHOWN = 3
 CLOCK_GRAIN = timedelta(microseconds=1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stuck:
-    """Replicas that are not verified after their lead (StartStuck), by stage and name."""
-
-    replicas: tuple[Replica, ...]
-
-    @property
-    def message(self) -> str:
-        """Which, in which stage, since when, and what the cluster says about it."""
-        first = self.replicas[0]
-        names = ", ".join(f"{each.name} ({each.stage.value})" for each in self.replicas[:NAMES_SHOWN])
-        more = len(self.replicas) - NAMES_SHOWN
-        others = f" and {more} more" if more > 0 else ""
-        cause = next((each.trouble.message for each in self.replicas if each.trouble is not None), "")
-        since = f"{first.since:%Y-%m-%d %H:%M:%S %Z}"
-        return f"{names}{others} not verified, the first since {since}" + (f": {cause}" if cause else "")
-
-
-def stuck(observation: Observation, lead: timedelta, now: datetime) -> Stuck | None:
-    """The replicas that have been starting for longer than `lead` (`EffectiveLead.proven`); None where none is."""
-    late = [each for each in observation.replicas if each.stage in STARTING and now - each.since > lead]
-    ordered = tuple(sorted(late, key=lambda each: (STARTING.index(each.stage), each.since, each.name)))
-    return Stuck(replicas=ordered) if ordered else None
+def stuck(observation: Observation, lead: timedelta, now: datetime) -> tuple[Replica, ...]:
+    """The replicas that have been starting for longer than `lead` (`EffectiveLead.proven`), furthest behind first."""
+    order = list(Stage)
+    late = [each for each in observation.replicas if each.starting and now - each.since > lead]
+    return tuple(sorted(late, key=lambda each: (order.index(each.stage), each.since, each.name)))
 
 
 def stuck_from(observation: Observation, lead: timedelta, now: datetime) -> datetime | None:
     """When the next replica that is starting is stuck by the clock alone; None where none starts in time."""
-    instants = [each.since + lead + CLOCK_GRAIN for each in observation.replicas if each.stage in STARTING]
+    instants = [each.since + lead + CLOCK_GRAIN for each in observation.replicas if each.starting]
     return min((instant for instant in instants if instant > now), default=None)
 
 

@@ -7,17 +7,17 @@ None where its feature is not configured. Messages hold absolute instants only: 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, timedelta
 
 from servingplan.planning.decision import at_risk_from
-from servingplan.planning.observation import Observation, Ramp, Replica, Stage, Trouble
+from servingplan.planning.observation import Observation, Ramp, Stage
 from servingplan.planning.plan import Plan
 from servingplan.planning.reasons import Reason
-from servingplan.planning.rises import stuck
 from servingplan.planning.units import format_duration
 from servingplan.rendering.drain import drain
 from servingplan.rendering.feedback import demand_within_plan, metrics_available
+from servingplan.rendering.progress import first_trouble, hold_up, progress, stuck_replicas
 from servingplan.rendering.situation import Condition, Situation, Status
 from servingplan.rendering.times import local_time
 
@@ -91,7 +91,7 @@ def ready_by_next_ramp(s: Situation) -> Condition | None:
     ramp = s.decision.ramp
     if s.missed is not None:
         start = local_time(s.missed.start, s.plan.zone)
-        message = f"{_progress(s.observation, s.missed.needed)} for the ramp that began at {start}{_hold_up(s)}"
+        message = f"{progress(s.observation, s.missed.needed)} for the ramp that began at {start}{hold_up(s)}"
         return _false("ReadyByNextRamp", Reason.RAMP_MISSED, message)
     if s.decision.learned.capped:
         return _false("ReadyByNextRamp", Reason.LEAD_CAPPED, s.decision.learned.cap_message)
@@ -100,21 +100,20 @@ def ready_by_next_ramp(s: Situation) -> Condition | None:
     if s.observation.ready >= ramp.needed:
         message = f"{ramp.needed} of {ramp.needed} verified for {local_time(ramp.start, s.plan.zone)}"
         return _true("ReadyByNextRamp", Reason.RAMP_READY, message)
-    return _ramp_in_progress(s, s.plan, s.observation, ramp)
+    return _ramp_inprogress(s, s.plan, s.observation, ramp)
 
 
-def _ramp_in_progress(s: Situation, plan: Plan, observation: Observation, ramp: Ramp) -> Condition:
+def _ramp_inprogress(s: Situation, plan: Plan, observation: Observation, ramp: Ramp) -> Condition:
     """A ramp whose replicas are not all verified: asked for too late, held up, at risk, or starting."""
     start = local_time(ramp.start, plan.zone)
-    message = f"{_progress(observation, ramp.needed)} for the ramp at {start}{_hold_up(s)}"
+    message = f"{progress(observation, ramp.needed)} for the ramp at {start}{hold_up(s)}"
     if _came_late(s, ramp):
         message += f". It came closer than the lead: it should have started by {local_time(ramp.start_by, plan.zone)}"
         return _false("ReadyByNextRamp", Reason.LEAD_TOO_SHORT, message)
-    if trouble := _first_trouble(observation):
+    if trouble := first_trouble(observation):
         return _false("ReadyByNextRamp", trouble.reason, message)
-    late = stuck(observation, s.decision.learned.proven, s.now) if s.decision is not None else None
-    if late is not None:
-        return _false("ReadyByNextRamp", Reason.START_STUCK, f"{message}. {late.message}")
+    if stuck_replicas(s):
+        return _false("ReadyByNextRamp", Reason.START_STUCK, message)
     if s.now >= at_risk_from(plan, ramp):
         return _false("ReadyByNextRamp", Reason.RAMP_AT_RISK, message)
     return _unknown("ReadyByNextRamp", Reason.STARTING, message)
@@ -135,52 +134,6 @@ def _came_late(s: Situation, ramp: Ramp) -> bool:
     return not asked_before and s.now - ramp.start_by > LATE_AFTER
 
 
-def _progress(observation: Observation, needed: int) -> str:
-    """``2 of 5 ready; 2 in stage engine, 1 in stage scheduling``."""
-    stages: Counter[Stage] = Counter(
-        r.stage for r in observation.replicas if r.stage not in (Stage.READY, Stage.TERMINATING)
-    )
-    text = ", ".join(f"{stages[stage]} in stage {stage}" for stage in Stage if stages[stage])
-    return f"{observation.ready} of {needed} ready" + (f"; {text}" if text else "")
-
-
-REMEDIES: Mapping[Reason, str] = {
-    Reason.UNSCHEDULABLE: "Add or free a node that it fits on",
-    Reason.IMAGE_PULL: "Correct the image, its pull secret, or the way to its registry",
-    Reason.ENGINE_CRASH: "Its log says why: kubectl logs POD --previous",
-    Reason.QUOTA_REFUSED: "Raise the namespace's quota, or free some of it",
-    Reason.VOLUME_NOT_SHAREABLE: "Give it a volume that every node can mount",
-}
-"""What to do about what holds a replica up; the runbook says more."""
-
-
-def _hold_up(s: Situation) -> str:
-    """What the cluster says about the replica that is furthest behind, with its name, and what to do."""
-    if s.observation is None:
-        return ""
-    if s.observation.trouble is not None:
-        return f". {_with_remedy(s.observation.trouble)}"
-    for replica in _by_progress(s.observation.replicas):
-        if replica.trouble is not None:
-            return f". {replica.name}: {_with_remedy(replica.trouble)}".replace(" POD ", f" {replica.name} ")
-    return ""
-
-
-def _with_remedy(trouble: Trouble) -> str:
-    words = f"{trouble.reason}: {trouble.message}".rstrip(".")
-    return f"{words}. {REMEDIES[trouble.reason]}" if trouble.reason in REMEDIES else words
-
-
-def _by_progress(replicas: Sequence[Replica]) -> list[Replica]:
-    order = list(Stage)
-    return sorted(replicas, key=lambda replica: (order.index(replica.stage), replica.name))
-
-
-def _first_trouble(observation: Observation) -> Trouble | None:
-    troubles = [observation.trouble, *(r.trouble for r in _by_progress(observation.replicas))]
-    return next((trouble for trouble in troubles if trouble is not None), None)
-
-
 def reserve_intact(s: Situation) -> Condition | None:
     """False where the reserve is not there, or where one node holds more than the reserve can replace."""
     if s.plan is None or s.decision is None or s.observation is None or s.plan.suspend:
@@ -190,9 +143,7 @@ def reserve_intact(s: Situation) -> Condition | None:
         return None
     if ready < required.replicas:
         spare = max(0, ready - required.need)
-        message = (
-            f"{spare} of {required.reserve} in reserve: {_progress(s.observation, required.replicas)}{_hold_up(s)}"
-        )
+        message = f"{spare} of {required.reserve} in reserve: {progress(s.observation, required.replicas)}{hold_up(s)}"
         return _false("ReserveIntact", Reason.RESERVE_MISSING, message)
     if concentrated := _concentration(s, s.observation, required.need):
         return _false("ReserveIntact", Reason.NODE_CONCENTRATION, concentrated)
@@ -306,7 +257,7 @@ def ready(s: Situation) -> Condition:
         return _false("Ready", Reason.GENERATION_NOT_APPLIED, "the plan is not applied yet")
     required = s.decision.required.replicas
     if s.observation.ready < required:
-        message = f"{_progress(s.observation, required)}, {required} required now{_hold_up(s)}"
+        message = f"{progress(s.observation, required)}, {required} required now{hold_up(s)}"
         return _false("Ready", Reason.BELOW_REQUIRED, message)
     return _true("Ready", Reason.AS_PLANNED, f"at least the {required} required now are ready")
 
@@ -332,7 +283,7 @@ def stalled(s: Situation) -> Condition | None:
     if refusal is not None:
         return _true("Stalled", refusal.reason, refusal.message)
     if s.rollout.stalled is not None:
-        return _true("Stalled", Reason.ROLLING_UPDATE, f"{s.rollout.stalled}{_hold_up(s)}")
+        return _true("Stalled", Reason.ROLLING_UPDATE, f"{s.rollout.stalled}{hold_up(s)}")
     return None
 
 

@@ -96,7 +96,7 @@ def _pod_spec(plan_name: str, engine: Engine) -> Manifest:
         "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
         "terminationGracePeriodSeconds": math.ceil(probes.grace(engine).total_seconds()),
         # What GPU nodes are usually tainted with; it lets a pod onto such a node and forces it nowhere.
-        "tolerations": [{"effect": "NoSchedule", "key": engine.accelerator_resource, "operator": "Exists"}],
+        "tolerations": [{"effect": "NoSchedule", "key": key, "operator": "Exists"} for key in _taints(engine)],
         "topologySpreadConstraints": [
             {
                 "labelSelector": {"matchLabels": selector(plan_name)},
@@ -109,6 +109,12 @@ def _pod_spec(plan_name: str, engine: Engine) -> Manifest:
         ],
         "volumes": volumes.volumes(engine),
     }
+
+
+def _taints(engine: Engine) -> list[str]:
+    """The keys of those taints; a node whose GPUs are sliced has mostly kept that of whole ones."""
+    vendor, _, device = engine.accelerator_resource.partition("/")
+    return [engine.accelerator_resource, *([f"{vendor}/gpu"] if device.startswith("mig-") else [])]
 
 
 def _engine_container(engine: Engine) -> Manifest:

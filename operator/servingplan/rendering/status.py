@@ -102,14 +102,14 @@ def _replicas(decision: Decision, observation: Observation) -> Json:
 def _schedule(plan: Plan, decision: Decision, observation: Observation) -> Json:
     """What counts now and what comes next.
 
-    A fall that is decided but not carried out (suspended, contested, refused) would begin whenever it may: its next
-    step has no instant, and one that is shown would move with every look.
+    A fall that is decided but not carried out (a replica drains; suspended, contested, refused) goes on whenever it
+    may: its next step has no instant, and one that is shown would move with every look. What comes after it has one.
     """
     source = decision.required.source
     part: Json = {"window": source.name or source.reason.value.lower()}
     held = observation.current is not None and observation.current > decision.desired
-    if decision.next_change is not None and not held:
-        change = decision.next_change
+    change = decision.scheduled_change if held else decision.next_change
+    if change is not None:
         local = local_weekday_time(change.time, plan.zone)
         part["nextChange"] = {
             "time": wire_time(change.time),

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from servingplan.planning.series import StepFunction
-from servingplan.reporting.local import short_date
+from servingplan.reporting.local import dates_of, short_date
 from servingplan.reporting.outlook import Outlook
 
 if TYPE_CHECKING:
@@ -53,14 +53,26 @@ def chart(outlook: Outlook, form: str) -> bytes:
         zone = outlook.plan.zone
         locator = AutoDateLocator(tz=zone)  # type: ignore[no-untyped-call] # matplotlib has no types here
         below.xaxis.set_major_locator(locator)
-        below.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=zone))  # type: ignore[no-untyped-call] # as above
+        below.xaxis.set_major_formatter(_date_formatter(locator, outlook))
         below.set_xlim(outlook.start, outlook.end)
-        first, last = (short_date(instant.astimezone(zone).date()) for instant in (outlook.start, outlook.end))
+        days = dates_of(outlook.start, outlook.end, zone)
+        first, last = short_date(days[0]), short_date(days[-1])
         figure.suptitle(f"{outlook.plan.key}   {first} to {last}, {zone.key}", fontsize=12, fontweight="bold")
         target = io.BytesIO()
         metadata = {"Date": None, "Creator": None} if form == "svg" else {"Software": None}
         figure.savefig(target, format=form, dpi=DOTS_PER_INCH, metadata=metadata)
     return target.getvalue()
+
+
+def _date_formatter(locator: AutoDateLocator, outlook: Outlook) -> ConciseDateFormatter:
+    """Days with their weekday, as a schedule names them; months and years where they begin."""
+    return ConciseDateFormatter(  # type: ignore[no-untyped-call] # matplotlib has no types here
+        locator,
+        tz=outlook.plan.zone,
+        formats=["%Y", "%b", "%a %d", "%H:%M", "%H:%M", "%H:%M:%S"],
+        zero_formats=["", "%Y", "%a %d %b", "%a %d", "%H:%M", "%H:%M"],
+        show_offset=False,
+    )
 
 
 def _draw_demand(axes: Axes, outlook: Outlook) -> None:
