@@ -15,7 +15,7 @@ REFERENCE = (ROOT / "docs" / "reference" / "cli.md").read_text()
 EVERYWHERE = {"--help", "--output", "--kubeconfig", "--context", "--namespace"}
 """Options that the reference explains once, for all verbs that have them."""
 
-OPTION = re.compile(r"--[a-z][a-z-]+")
+OPTION = re.compile(r"--[a-z][a-z0-9-]+")
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -41,7 +41,11 @@ def test_the_reference_names_every_option_of_a_verb_and_no_other(verb):
     module, name = VERBS[verb].place.split(":")
     command: click.Command = getattr(importlib.import_module(module), name)
     options = {
-        option for each in command.params if isinstance(each, click.Option) for option in each.opts if "--" in option
+        option
+        for each in command.params
+        if isinstance(each, click.Option)
+        for option in (*each.opts, *each.secondary_opts)
+        if "--" in option
     }
     named = set(OPTION.findall(re.sub(r"`[^`]*kubectl [^`]*`", "", entry(verb))))
     assert options - named <= EVERYWHERE

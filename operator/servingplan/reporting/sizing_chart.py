@@ -26,8 +26,8 @@ WIDTH_INCHES = 5.6
 
 MOST_BARS = 12
 
-_WEIGHTS, _MARGIN, _CACHE, _UNUSED = "#3b6ea5", "#d97706", "#2a7f62", "#d9dedd"
-_BASE, _MORE, _SPARE = "#2a7f62", "#d97706", "#c4cccb"
+_WEIGHTS, _MARGIN, _CACHE, _UNUSED = "#3b6ea5", "#d97706", "#2a7f62", "#a9b4b2"
+_BASE, _MORE, _SPARE = "#2a7f62", "#d97706", "#a9b4b2"
 
 
 def memory_chart(choices: Sequence[Choice]) -> str:
