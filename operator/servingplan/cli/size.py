@@ -24,9 +24,9 @@ _WORKLOAD = (
     click.option("--rate", type=click.FloatRange(min=0, min_open=True), help="Requests/s of the busiest time."),
     click.option("--input-tokens", metavar="P=N,...", help="Prompt lengths: p50=600,p95=2400."),
     click.option("--output-tokens", metavar="P=N,...", help="Answer lengths: p50=180,p95=600."),
-    click.option("--ttft", metavar="P=T", help="Objective: p95=1500ms. --tpot and --e2el likewise."),
-    click.option("--tpot", metavar="P=T", hidden=True),
-    click.option("--e2el", metavar="P=T", hidden=True),
+    click.option("--ttft", metavar="P=T", help="Objective of the first token: p95=1500ms."),
+    click.option("--tpot", metavar="P=T", help="Objective of each further token: p95=60ms."),
+    click.option("--e2el", metavar="P=T", help="Objective of a whole answer: p95=30s."),
     click.option(
         "--burst", default="2x10m", show_default=True, metavar="NxT", help="A multiple of the rate, how long."
     ),
