@@ -11,14 +11,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_fixed
+
 from servingplan.clients.connection import Connection
 from servingplan.clients.kubeconfig import load_endpoint
 from servingplan.clients.kubernetes import KubernetesClient
 from servingplan.clients.references import ObjectRef
-from servingplan.errors import NotFound
+from servingplan.errors import NotFound, Unreachable
 
 MANAGER = "servingplan-demo"
 """The field manager of what the demo applies; the operator has another one."""
+
+APPLY_TRIES, APPLY_PAUSE_S = 5, 1.0
+"""A machine that has just started a whole control plane may take longer to answer than a write waits."""
 
 T = TypeVar("T")
 Json = dict[str, Any]
@@ -54,9 +59,14 @@ class Link:
         return self._endpoint.server
 
     def apply(self, *manifests: Mapping[str, Any]) -> None:
-        """Apply manifests in order, and take over what others own of them."""
+        """Apply manifests in order, and take over what others own of them.
+
+        Unlike the operator, which decides anew, it tries again: the same apply twice is the same as once.
+        """
         for manifest in manifests:
-            self._wait(self._client.apply(manifest, force=True))
+            for attempt in _patiently():
+                with attempt:
+                    self._wait(self._client.apply(manifest, force=True))
 
     def find(self, api_version: str, kind: str, name: str, namespace: str = "") -> Json | None:
         """The live object; None where it, or its kind, does not exist."""
@@ -74,9 +84,20 @@ class Link:
         """Delete an object of the cluster; harmless where there is none."""
         ref = ObjectRef(api_version=api_version, kind=kind, name=name, namespace="")
         try:
-            self._wait(self._client.delete(ref))
+            for attempt in _patiently():
+                with attempt:
+                    self._wait(self._client.delete(ref))
         except NotFound:
             return
 
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:
         return self._runner.run(work)
+
+
+def _patiently() -> Retrying:
+    return Retrying(
+        stop=stop_after_attempt(APPLY_TRIES),
+        wait=wait_fixed(APPLY_PAUSE_S),
+        retry=retry_if_exception_type(Unreachable),
+        reraise=True,
+    )
