@@ -298,6 +298,27 @@ def test_attainment_has_bounds_where_the_limit_is_no_edge():
     assert share.count == pytest.approx(120)
 
 
+@pytest.mark.parametrize(
+    ("quiet_for", "best"),
+    [
+        pytest.param(600, 1.0, id="a-burst-after-a-quiet-time"),
+        pytest.param(540, 1.0, id="less-than-two-minutes-of-it"),
+        pytest.param(400, 0.1, id="for-the-whole-window"),
+    ],
+)
+def test_a_breach_must_fill_the_window_also_after_a_quiet_time(quiet_for, best):
+    record = Record()
+    for at in range(0, 631, 15):
+        busy = max(0.0, at - quiet_for)
+        histogram = Within(below=0.1 * busy, above=0.1 * busy, count=busy)
+        record = record.heard([a_reading(after(at), ttft=histogram)], after(at))
+
+    share = heard(record, after(630)).ttft
+
+    assert share is not None
+    assert (share.at_most, share.best) == pytest.approx((0.1, best))
+
+
 def test_memory_is_bounded_over_a_day():
     record = Record()
     for at in range(0, 86_400, 60):

@@ -348,7 +348,8 @@ def _share(histograms: Sequence[Within]) -> Share | None:
     return Share(
         at_least=min(1.0, whole.below / whole.count),
         at_most=min(1.0, whole.above / whole.count),
-        best=max(min(1.0, part.above / part.count) for part in parts if part.count > 0),
+        # Where nothing was observed nothing broke: what follows a quiet time may be a burst.
+        best=max(min(1.0, part.above / part.count) if part.count > 0 else 1.0 for part in parts),
         count=whole.count,
     )
 

@@ -65,7 +65,8 @@ class Lasting:
 class Share:
     """A share of requests between two bounds; equal where the limit is an edge of the histogram. count: of how many.
 
-    best: the highest favourable bound of any half-minute of the window, so that a short burst is no breach.
+    best: the highest favourable bound of any half-minute of the window, so that a short burst is no breach; 1 where one
+    of them had no requests.
     """
 
     at_least: float
