@@ -93,7 +93,7 @@ def install(missing: Callable[[], list[str]], *, what: str) -> None:
         wanted = ", ".join(packages)
         raise Unfit(f"{what} need what Debian calls {wanted}, and there is no apt-get here; install it yourself")
     print(f"Installing {', '.join(packages)}.", file=sys.stderr, flush=True)
-    options = ("-o", "DPkg::Lock::Timeout=300", "-qq")
+    options = ("-o", "DPkg::Lock::Timeout=300", "-o", "Dpkg::Use-Pty=0", "-qq")
     quiet = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
     subprocess.run([apt, *options, "update"], env=quiet, stdout=sys.stderr, check=False)
     done = subprocess.run(
