@@ -21,8 +21,8 @@ def hierarchies() -> list[Path]:
     """The roots of the machine's hierarchies: one with version 2, one for each controller with version 1."""
     if (ROOT / _CONTROLLERS).exists():
         return [ROOT]
-    # Hybrid machines have `unified` for systemd alone; container runtimes use version 1 there.
-    return sorted(path for path in ROOT.glob("*") if (path / "cgroup.procs").exists() and path.name != "unified")
+    # With `unified`, which a hybrid machine has for systemd: runtimes put containers there too.
+    return sorted(path for path in ROOT.glob("*") if (path / "cgroup.procs").exists())
 
 
 def make(name: str) -> None:
@@ -63,8 +63,8 @@ def remove(name: str) -> None:
 
 
 def left_over(name: str) -> list[Path]:
-    """What is still there of a cgroup."""
-    return [root / name for root in hierarchies() if (root / name).exists()]
+    """What is still there of a cgroup, wherever somebody made it."""
+    return [path for path in (ROOT / name, *ROOT.glob(f"*/{name}")) if path.exists()]
 
 
 def _pass_controllers_on(folder: Path) -> None:
