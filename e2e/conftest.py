@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,7 @@ import pytest
 
 from e2e.support.eventually import eventually
 from e2e.support.external import ExternalCluster
+from e2e.support.loop import Loop
 from e2e.support.operator import Installation, Operator
 from servingplan.controller.clock import AcceleratedClock
 from servingplan.localcluster.cluster import LocalCluster
@@ -97,6 +99,23 @@ def gpu_nodes(local_cluster: LocalCluster) -> Iterator[Callable[..., list[str]]]
     yield add
     for name in added:
         local_cluster.remove_node(name)
+
+
+@pytest.fixture
+def start_loop(
+    kubectl: Kubectl, namespace: str, tmp_path: Path, gpu_nodes: Callable[..., list[str]]
+) -> Iterator[Callable[..., Loop]]:
+    """Starts engines, and Prometheus, for the pods of the test's namespace: ``loop = start_loop(clock, gpus=24)``.
+
+    each: GPUs of a node. at_pods: as for `Loop`.
+    """
+    with ExitStack() as begun:
+
+        def start(clock: AcceleratedClock, *, gpus: int, each: int = 4, at_pods: bool = False) -> Loop:
+            gpu_nodes(gpus // each, gpus=each)
+            return begun.enter_context(Loop(kubectl, namespace, tmp_path, clock, at_pods=at_pods))
+
+        yield start
 
 
 @pytest.fixture(scope="session")

@@ -26,8 +26,11 @@ from servingplan.clients.sources import Source, parse_sources
 from servingplan.controller.clock import SystemClock, system_now
 from servingplan.controller.signals import EnginePod, Following, SignalPoller
 from servingplan.controller.store import Key
+from servingplan.planning.decision import Decision, decide
+from servingplan.planning.observation import History, Observation
 from servingplan.planning.reasons import Reason
 from servingplan.planning.signals import NoSignals, Reading, Signals
+from support.signals import a_checked_plan
 
 pytestmark = pytest.mark.skipif(
     PROGRAM is None, reason="prometheus is not installed (Debian: apt-get install prometheus)"
@@ -372,13 +375,23 @@ async def hear(poller, name="polled"):
 
 
 @pytest.mark.parametrize(("change", "reason"), POISONS.values(), ids=POISONS.keys())
-async def test_a_poisoned_answer_gives_no_signals_and_its_reason(poller, poisoned, change, reason):
+async def test_a_poisoned_answer_keeps_the_floor_and_its_reason_is_named(poller, poisoned, change, reason):
     poisoned[0].change = change
 
     heard = await hear(poller)
 
     assert isinstance(heard, NoSignals), heard
     assert (heard.reason, bool(heard.message)) == (reason, True), heard.message
+    decision = keeps_the_floor(heard)
+    assert (decision.adjustment.reason, heard.message in decision.adjustment.message) == (reason, True)
+
+
+def keeps_the_floor(heard) -> Decision:
+    """The decision with what was heard, which asks for what it asks for where nobody is."""
+    plan, now = a_checked_plan(), system_now()
+    decision = decide(plan, Observation(current=None, heard=heard), History(), now)
+    assert decision.desired == decision.asked == decide(plan, Observation(current=None), History(), now).desired
+    return decision
 
 
 @pytest.mark.parametrize(
@@ -417,7 +430,9 @@ async def test_a_poisoned_answer_does_not_take_away_what_is_still_fresh(poller, 
     assert heard.in_flight == {"polled": 3}
 
 
-async def test_an_engine_that_restarts_is_still_heard(poller, prometheus, pods, open_source):
+async def test_a_negative_rate_after_a_reset_keeps_the_floor_and_the_engine_is_still_heard(
+    poller, prometheus, pods, open_source
+):
     client = open_source(Source(url=prometheus.url))
 
     async def arrived() -> float:
@@ -435,6 +450,8 @@ async def test_an_engine_that_restarts_is_still_heard(poller, prometheus, pods, 
 
     assert isinstance(heard, Signals)
     assert heard.arrivals_2m is None or heard.arrivals_2m.value >= 0
+    (arrivals, *_) = keeps_the_floor(heard).adjustment.verdicts
+    assert (arrivals.signal, arrivals.reason) == ("arrivals", Reason.NOT_KNOWN)
 
 
 # ---- who may ask ----

@@ -1,4 +1,4 @@
-"""Simulated vLLM engines: many in one process, each on its own port of the loopback.
+"""Simulated vLLM engines: many in one process, each on its own port or address of the loopback.
 
 /metrics is written by the library that vLLM writes it with, with vLLM's names, labels and types; what the engine does
 is a `Load` that a test sets. `e2e/test_engines.py` holds the text against recordings of the real engine.
@@ -174,6 +174,7 @@ class SimulatedEngine:
         lora: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self.host = "127.0.0.1"
         self.port = 0
         self.healthy = True
         self.fault: Fault | None = None
@@ -264,7 +265,7 @@ class EngineHost:
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="engines", daemon=True)
-        self._runners: dict[int, web.AppRunner] = {}
+        self._runners: dict[tuple[str, int], web.AppRunner] = {}
 
     def __enter__(self) -> EngineHost:
         self._thread.start()
@@ -273,15 +274,16 @@ class EngineHost:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for port in list(self._runners):
-            self._await(self._runners.pop(port).cleanup())
+        for address in list(self._runners):
+            self._await(self._runners.pop(address).cleanup())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
         self._loop.close()
 
-    def add(self, engine: SimulatedEngine) -> SimulatedEngine:
-        """Serve an engine; its `port` is then known."""
-        engine.port = self._await(self._serve(engine))
+    def add(self, engine: SimulatedEngine, host: str = "127.0.0.1", port: int = 0) -> SimulatedEngine:
+        """Serve an engine, at a loopback address and, unless told, a port of its own; it knows them then."""
+        engine.host = host
+        engine.port = self._await(self._serve(engine, host, port))
         return engine
 
     def serve(self, answer: Fault) -> int:
@@ -292,18 +294,18 @@ class EngineHost:
 
     def remove(self, engine: SimulatedEngine) -> None:
         """Close an engine's port: connections to it are refused."""
-        self._await(self._runners.pop(engine.port).cleanup())
+        self._await(self._runners.pop((engine.host, engine.port)).cleanup())
 
-    async def _serve(self, engine: SimulatedEngine) -> int:
+    async def _serve(self, engine: SimulatedEngine, host: str, port: int) -> int:
         app = web.Application()
         app.router.add_route("*", "/{path:.*}", engine.serve)
         runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=0.1)
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
+        site = web.TCPSite(runner, host, port)
         await site.start()
-        port = int(runner.addresses[0][1])
-        self._runners[port] = runner
-        return port
+        served = int(runner.addresses[0][1])
+        self._runners[host, served] = runner
+        return served
 
     def _await(self, work: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)

@@ -1,5 +1,8 @@
 """A closed loop for tests: one simulated engine for each pod that there is, and a real Prometheus that scrapes them.
 
+Without Prometheus the engines are at the addresses of their pods, which are played as addresses of the loopback: all
+of 127.0.0.0/8 is this machine.
+
 A test says how much demand a plan has; it is shared among the pods that the plan's Service selects, on the plans'
 clock. What a single replica does can be set apart.
 """
@@ -7,6 +10,7 @@ clock. What a single replica does can be set apart.
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import threading
 from collections.abc import Mapping
@@ -23,12 +27,26 @@ from e2e.support.prometheus import Prometheus, Target, pod
 from e2e.support.workloads import is_ready
 from servingplan.controller.clock import AcceleratedClock
 from servingplan.localcluster.kubectl import Kubectl
+from servingplan.localcluster.stages import QUICK, timetable
 from servingplan.rendering.metadata import PLAN_LABEL, SERVING_LABEL
 
 REQUEST_S = 4
 """How long a request takes: what an engine has in flight is its arrivals times this."""
 
 IDLE: Mapping[str, Any] = {"arrivals_per_s": 0, "running": 0, "waiting": 0}
+
+
+OWN_ADDRESS = re.compile(r"^podIP: .*$", re.MULTILINE)
+LOOPBACK = 'podIP: {{ printf "127.%d.%d.%d" (randInt 64 128) (randInt 0 256) (randInt 1 255) | Quote }}'
+
+
+def at_loopback(selector: Mapping[str, str]) -> dict[str, Any]:
+    """A stage through which the pods of a selector start at once, each with an address of the loopback of its own."""
+    stage = timetable(pull=QUICK, load=QUICK, selector=selector)
+    (written,) = (patch for patch in stage["spec"]["next"]["patches"] if patch["root"] == "status")
+    written["template"], count = OWN_ADDRESS.subn(LOOPBACK, written["template"])
+    assert count == 1, "a pod gets its address somewhere else"
+    return stage
 
 
 async def _starting(_: web.Request) -> web.StreamResponse:
@@ -52,12 +70,17 @@ class _Demand:
 
 
 class Loop:
-    """Engines for the pods of plans in one namespace. A context manager; `prometheus` runs within it."""
+    """Engines for the pods of plans in one namespace. A context manager; `prometheus` runs within it.
 
-    def __init__(self, kubectl: Kubectl, namespace: str, folder: Path, clock: AcceleratedClock) -> None:
+    at_pods: there is no Prometheus, and engines are where their pods are (`at_loopback`).
+    """
+
+    def __init__(
+        self, kubectl: Kubectl, namespace: str, folder: Path, clock: AcceleratedClock, *, at_pods: bool = False
+    ) -> None:
         self.prometheus = Prometheus(folder / "prometheus")
         self._kubectl, self._namespace, self._folder, self._clock = kubectl, namespace, folder, clock
-        self._host = EngineHost()
+        self._host, self._at_pods = EngineHost(), at_pods
         self._lock = threading.RLock()
         self._pods: dict[str, _Pod] = {}
         self._demands: dict[str, _Demand] = {}
@@ -94,7 +117,8 @@ class Loop:
 
     def __enter__(self) -> Loop:
         self._host.__enter__()
-        self.prometheus.start()
+        if not self._at_pods:
+            self.prometheus.start()
         command = [str(self._kubectl.program), *self._kubectl.options, "get", "pods", f"--selector={PLAN_LABEL}"]
         self._watch = subprocess.Popen(
             [*command, "--watch", "--output-watch-events", "--output=json"], stdout=subprocess.PIPE, text=True
@@ -135,15 +159,25 @@ class Loop:
                 self._share(plan)
             return
         if known is None:
+            address = self._address(found)
+            if address is None:
+                return
             engine = SimulatedEngine(clock=lambda: self._clock.now().timestamp())
             engine.fault = _starting
-            known = self._pods[name] = _Pod(plan=plan, engine=self._host.add(engine))
+            known = self._pods[name] = _Pod(plan=plan, engine=self._host.add(engine, *address))
             self._scrape()
         if ready and known.engine.fault is not None:
             known.engine.restart()
-            known.engine.fault = None
+        known.engine.fault = None if ready else _starting
         known.serves = ready and metadata["labels"].get(SERVING_LABEL) == "true"
         self._share(plan)
+
+    def _address(self, found: Mapping[str, Any]) -> tuple[str, int] | None:
+        """Where a pod's engine serves; None where the pod has no address of the loopback, or not yet."""
+        if not self._at_pods:
+            return "127.0.0.1", 0
+        ip = found.get("status", {}).get("podIP", "")
+        return (ip, found["spec"]["containers"][0]["ports"][0]["containerPort"]) if ip.startswith("127.") else None
 
     def _scrape(self) -> None:
         self.prometheus.scrape(*(self._target(name, known) for name, known in self._pods.items()))
