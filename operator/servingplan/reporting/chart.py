@@ -26,7 +26,7 @@ WIDTH_INCHES, HEIGHT_INCHES, DOTS_PER_INCH = 11, 5.2, 144
 
 _REQUIRED, _ASKED, _DEMAND, _FLAT = "#2a7f62", "#d97706", "#3b6ea5", "#9a9a9a"
 
-_SETTINGS: Any = {
+SETTINGS: Any = {
     # Text stays text, and element ids do not differ from run to run.
     "svg.fonttype": "none",
     "svg.hashsalt": "servingplan",
@@ -42,7 +42,7 @@ _SETTINGS: Any = {
 
 def chart(outlook: Outlook, form: str) -> bytes:
     """The picture as ``svg`` or ``png``."""
-    with mpl.rc_context(_SETTINGS):
+    with mpl.rc_context(SETTINGS):
         figure = Figure(figsize=(WIDTH_INCHES, HEIGHT_INCHES), layout="constrained")
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=(2, 3))
         _draw_demand(above, outlook)
