@@ -48,6 +48,7 @@ VERBS: Mapping[str, Verb] = {
     "explain": _verb("explain", _OFFLINE, "Say why so many replicas, of a file or of a plan in the cluster."),
     "render": _verb("render", _OFFLINE, "Print the objects that the operator would apply."),
     "size": _verb("size", _OFFLINE, "Size a model: weights, KV cache, GPUs, replicas for base, burst and failure."),
+    "bench": _verb("bench", _OFFLINE, "Measure what one replica serves at the objectives, and what binds it."),
     "crd": _verb("crd", _OFFLINE, "Print the CustomResourceDefinitions."),
     "status": _verb("status", _ON_CALL, "Show plans in the cluster, and what is not good."),
     "next": _verb("next", _ON_CALL, "Show what happens next, and when."),

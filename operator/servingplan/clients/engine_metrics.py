@@ -45,7 +45,7 @@ def parse_metrics(text: str, *, pod: str, at: datetime, limits: Limits) -> Sampl
     histograms = [latency for latency in Latency if limits.of(latency) is not None]
     wanted = _OF_SIGNALS | {name + _BUCKET for latency in histograms for name in HISTOGRAMS[latency]}
     try:
-        lines = _by_name(text, wanted, pod)
+        lines = lines_by_name(text, wanted, pod)
         return Sample(
             at=at,
             values=dict(_values(lines)),
@@ -57,7 +57,7 @@ def parse_metrics(text: str, *, pod: str, at: datetime, limits: Limits) -> Sampl
         ) from error
 
 
-def _by_name(text: str, wanted: frozenset[str], pod: str) -> Lines:
+def lines_by_name(text: str, wanted: frozenset[str], pod: str) -> Lines:
     """The wanted lines, parsed, by name. The parser is slow, so it sees no others."""
     starts = tuple(wanted)
     kept = [line for line in text.splitlines() if line.startswith(starts)]

@@ -1,0 +1,250 @@
+"""A ramp as it is kept: what was asked, of what, and every run; written after each run, so that it can go on.
+
+In: a ramp's state. Out: one JSON file, and the state read back from it. What follows from the runs (levels, finding,
+bottleneck) is in the file too, for those who read it, and worked out again by us.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from servingplan.benchmarking.bottleneck import Bottleneck, Facts, bottleneck
+from servingplan.benchmarking.effort import EFFORTS, Effort
+from servingplan.benchmarking.goodput import criteria
+from servingplan.benchmarking.level import Level
+from servingplan.benchmarking.run import Run
+from servingplan.benchmarking.search import Finding, Measure, Outcome, Ramp, best, levels, next_step
+from servingplan.errors import InputError, Problem
+from servingplan.planning.plan import Objectives
+
+FORMAT = "servingplan.dev/bench/v1"
+"""First in the file: what it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a ramp is to find out. start: the first rate in requests/s. replicas: of the pool that is measured.
+
+    burstiness: as vLLM takes it. prefix_hit_share: of the workload, 0 to 1. longest_s: all runs together.
+    """
+
+    objectives: Objectives
+    effort: str
+    start: float
+    longest_s: float
+    burstiness: float
+    prefix_hit_share: float
+    replicas: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fingerprint:
+    """What was measured. Empty or None where the server does not say.
+
+    cache: what the engine's metrics say of its KV cache. scheduler, parallel: its configuration, which vLLM shows in
+    its development mode alone. dataset: the digest of the prompts file.
+    """
+
+    url: str
+    model: str
+    vllm: str | None
+    chat: bool
+    dataset: str
+    max_num_seqs: int | None
+    max_num_batched_tokens: int | None
+    cache: dict[str, str]
+    scheduler: dict[str, Any]
+    parallel: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unloaded:
+    """One request at a time: TTFT p95 and mean latency in seconds, prompt tokens a second until the first token.
+
+    latency_s: expected of a whole answer of the workload.
+    """
+
+    ttft_p95_s: float
+    latency_s: float
+    prefill_tokens_per_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """The state of a ramp. name: in the salts of its requests. started: when, ISO 8601 in UTC."""
+
+    format: str = FORMAT
+    name: str
+    started: str
+    asked: Asked
+    fingerprint: Fingerprint
+    unloaded: Unloaded
+    runs: tuple[Run, ...] = ()
+
+    @property
+    def effort(self) -> Effort:
+        """How much is measured."""
+        return EFFORTS[self.asked.effort]
+
+    @property
+    def ramp(self) -> Ramp:
+        """The search."""
+        asked = self.asked
+        return Ramp(
+            criteria=criteria(asked.objectives), effort=self.effort, start=asked.start, longest_s=asked.longest_s
+        )
+
+    @property
+    def step(self) -> Measure | Finding:
+        """What comes next."""
+        return next_step(self.ramp, self.runs)
+
+    @property
+    def finding(self) -> Finding:
+        """What is known now; out of time where the ramp was not finished."""
+        step = self.step
+        if isinstance(step, Finding):
+            return step
+        found = levels(self.ramp, self.runs)
+        capacity, failing = best(found)
+        message = "run it again with the same file, and it goes on"
+        return Finding(outcome=Outcome.OUT_OF_TIME, capacity=capacity, failing=failing, levels=found, message=message)
+
+    @property
+    def bottleneck(self) -> Bottleneck | None:
+        """What bound the server."""
+        cache_tokens = self.fingerprint.cache.get("kv_cache_size_tokens", "")
+        facts = Facts(
+            max_num_seqs=self.fingerprint.max_num_seqs,
+            max_num_batched_tokens=self.fingerprint.max_num_batched_tokens,
+            kv_tokens=float(cache_tokens) if cache_tokens.isdigit() else None,
+        )
+        return bottleneck(self.finding.levels, facts)
+
+    def with_run(self, run: Run) -> Kept:
+        """The same with one run more."""
+        return replace(self, runs=(*self.runs, run))
+
+    def longer(self, longest_s: float) -> Kept:
+        """The same with another limit."""
+        return replace(self, asked=replace(self.asked, longest_s=longest_s))
+
+
+@cache
+def _adapter() -> TypeAdapter[Kept]:
+    return TypeAdapter(Kept)
+
+
+@cache
+def _level_adapter() -> TypeAdapter[tuple[Level, ...]]:
+    return TypeAdapter(tuple[Level, ...])
+
+
+def document(kept: Kept) -> dict[str, Any]:
+    """Everything as plain JSON: the state, and what follows from it."""
+    finding = kept.finding
+    found = _level_adapter().dump_python(finding.levels, mode="json")
+    bound = kept.bottleneck
+    return {
+        **_adapter().dump_python(kept, mode="json", exclude={"runs"}),
+        "finding": {
+            "outcome": finding.outcome.value,
+            "message": finding.message,
+            "requestsPerSecond": _a_replica(kept, finding.capacity),
+            "failingRequestsPerSecond": _a_replica(kept, finding.failing),
+            "atCapacity": at_capacity(kept),
+        },
+        "levels": [
+            {
+                "rate": level["rate"],
+                "verdict": level["verdict"],
+                "because": level["because"],
+                "bounds": level["bounds"],
+                "runs": len(level["runs"]),
+                "void": [{"seed": run["seed"], "voids": run["voids"]} for run in level["void"]],
+            }
+            for level in found
+        ],
+        "bottleneck": None
+        if bound is None
+        else {
+            "bounds": [one.value for one in bound.bounds],
+            "evidence": list(bound.evidence),
+            "doubt": list(bound.doubt),
+            "change": bound.change,
+        },
+        "runs": _adapter().dump_python(kept, mode="json")["runs"],
+    }
+
+
+def _a_replica(kept: Kept, rate: float | None) -> float | None:
+    """A rate of the pool as that of one of its replicas."""
+    return None if rate is None else float(f"{rate / kept.asked.replicas:.4g}")
+
+
+def at_capacity(kept: Kept) -> dict[str, float | None] | None:
+    """Means over the runs of the capacity: what sizing and queue limits are made of. None where nothing passed."""
+    finding = kept.finding
+    seen = [
+        run.seen
+        for level in finding.levels
+        if level.rate == finding.capacity
+        for run in level.runs
+        if run.seen is not None
+    ]
+    if not seen:
+        return None
+    engines = [one.engine for one in seen if one.engine is not None]
+    usage = [engine.kv_p90 for engine in engines if engine.kv_p90 is not None]
+    pool = kept.asked.replicas
+    return {
+        "inFlightMean": _mean([one.in_flight_mean / pool for one in seen]),
+        "inFlightP99": _mean([one.in_flight_p99 / pool for one in seen]),
+        "ttftP95Seconds": _mean([one.ttft.p95 for one in seen if one.ttft is not None]),
+        "tpotP95Seconds": _mean([one.tpot.p95 for one in seen if one.tpot is not None]),
+        "inputTokens": _mean([one.input_tokens for one in seen]),
+        "outputTokens": _mean([one.output_tokens for one in seen]),
+        "kvCacheUseP90": _mean(usage) if usage else None,
+        "unloadedTtftP95Seconds": kept.unloaded.ttft_p95_s,
+        "prefillTokensPerSecond": kept.unloaded.prefill_tokens_per_s,
+    }
+
+
+def _mean(values: list[float]) -> float | None:
+    return float(f"{sum(values) / len(values):.4g}") if values else None
+
+
+def write(kept: Kept, path: Path) -> None:
+    """The file, whole or not at all: a crash leaves the one before."""
+    beside = path.with_name(path.name + ".new")
+    beside.write_text(json.dumps(document(kept), indent=1) + "\n", encoding="utf-8")
+    beside.replace(path)
+
+
+def read(path: Path) -> Kept:
+    """The state in a file. Raises InputError."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        found = json.loads(text)
+    except OSError as error:
+        raise _unusable(path, f"it cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
+        raise _unusable(path, f"it is no JSON ({error}): name a file that `servingplan bench run` wrote") from error
+    if not isinstance(found, Mapping) or found.get("format") != FORMAT:
+        raise _unusable(path, f"it is no ramp ({FORMAT}): name a file that `servingplan bench run` wrote")
+    try:
+        return _adapter().validate_json(text)
+    except ValidationError as error:
+        where = ".".join(str(part) for part in error.errors()[0]["loc"])
+        raise _unusable(path, f"{where}: {error.errors()[0]['msg']}; the file is damaged, measure again") from error
+
+
+def _unusable(path: Path, message: str) -> InputError:
+    return InputError(Problem(path=str(path), reason="InvalidRamp", message=message))

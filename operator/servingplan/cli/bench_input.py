@@ -1,0 +1,73 @@
+"""What ``bench`` is told: objectives from a plan or from options, and what is derived from them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import click
+
+from servingplan.cli.files import one_plan_from
+from servingplan.errors import UsageError
+from servingplan.planning.plan import Objective, Objectives, Plan
+from servingplan.planning.units import parse_duration
+
+_OBJECTIVE = re.compile(r"(p50|p90|p95|p99):(.+)")
+
+MOST_BURSTY = 0.25
+"""vLLM's burstiness for a coefficient of variation of 2: beyond, a window of minutes would hold a few bursts."""
+
+
+def objective_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Options for objectives without a plan."""
+    for option in (
+        click.option("--goodput-share", type=click.FloatRange(0, 1, min_open=True), help="Share that must be good."),
+        click.option("--e2el", metavar="P:LIMIT", help="End-to-end latency."),
+        click.option("--tpot", metavar="P:LIMIT", help="Time per output token, as in p95:60ms."),
+        click.option("--ttft", metavar="P:LIMIT", help="Time to first token, as in p95:1500ms."),
+        click.option("--name", help="The plan of that name, where FILE holds several."),
+        click.option("--plan", "plan_file", metavar="FILE", help="Take objectives and engine arguments of this plan."),
+    ):
+        command = option(command)
+    return command
+
+
+def a_plan(plan_file: str | None, name: str | None) -> Plan | None:
+    """The plan that was named."""
+    if plan_file is None and name is not None:
+        raise UsageError("--name chooses a plan of a file: give --plan too")
+    return None if plan_file is None else one_plan_from(plan_file, name, option="--name")
+
+
+def objectives(plan: Plan | None, *, goodput_share: float | None, **limits: str | None) -> Objectives:
+    """Of the plan, with those that options state instead. Raises UsageError where there is none."""
+    stated = {name: _objective(name, text) for name, text in limits.items() if text is not None}
+    before = Objectives() if plan is None else plan.workload.objectives
+    found = {name: stated.get(name) or getattr(before, name) for name in ("ttft", "tpot", "e2el")}
+    named = [objective for objective in found.values() if objective is not None]
+    if not named:
+        where = "" if plan is None else f" and {plan.key} states none"
+        raise UsageError(f"no objective is given{where}: name one, as in --ttft p95:1500ms, or a plan with --plan")
+    share = before.goodput_share if goodput_share is None else Decimal(str(goodput_share))
+    lowest = min(Decimal(objective.percentile.removeprefix("p")) / 100 for objective in named)
+    return Objectives(**found, goodput_share=share or lowest)
+
+
+def _objective(name: str, text: str) -> Objective:
+    match = _OBJECTIVE.fullmatch(text)
+    if match is None:
+        raise UsageError(f"--{name}: {text!r} has no percentile of p50, p90, p95, p99; write it as p95:1500ms")
+    try:
+        limit = parse_duration(match[2])
+    except ValueError as error:
+        raise UsageError(f"--{name}: {error}; write it as p95:1500ms") from None
+    if not limit:
+        raise UsageError(f"--{name}: a limit of 0 is never kept; write it as p95:1500ms")
+    return Objective(percentile=match[1], limit=limit)
+
+
+def burstiness(cv: float) -> float:
+    """Vllm's burstiness, the shape of a gamma distribution, of a coefficient of variation: 1 / cv^2, 0.25 to 1."""
+    return min(1.0, max(MOST_BURSTY, 1 / cv**2))

@@ -1,0 +1,279 @@
+"""``servingplan bench run``: the goodput ramp over ``vllm bench serve`` against a running server."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from servingplan.benchmarking.effort import EFFORTS, STANDARD
+from servingplan.cli.bench_input import a_plan, burstiness, objective_options, objectives
+from servingplan.cli.instants import now
+from servingplan.cli.output import emit, output_option, talk
+from servingplan.errors import CheckFailed, UsageError
+from servingplan.planning.plan import Objectives, Plan
+from servingplan.planning.units import parse_duration
+
+if TYPE_CHECKING:
+    from servingplan.benchmarking.level import Level
+    from servingplan.benchmarking.ramp import Progress
+    from servingplan.benchmarking.record import Asked, Fingerprint, Kept
+    from servingplan.benchmarking.run import Run
+    from servingplan.benchmarking.search import Measure
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it."""
+
+KEY_VARIABLE = "OPENAI_API_KEY"
+"""Where `vllm bench serve` takes the key from, and so do we."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What the person asks for, as typed."""
+
+    url: str
+    prompts: Path
+    out: Path
+    model: str | None
+    tokenizer: str | None
+    vllm: str
+    chat: bool
+    effort: str
+    start: float | None
+    longest: str | None
+    cv: float
+    prefix_hit_share: float
+    replicas: int
+    max_num_seqs: int | None
+    max_num_batched_tokens: int | None
+
+
+@click.command("run")
+@click.option("--url", required=True, help="The server, as in http://localhost:8000.")
+@click.option(
+    "--prompts", required=True, type=click.Path(path_type=Path), help="Your prompts: prompt and output_tokens."
+)
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="The result; an unfinished one goes on.")
+@objective_options
+@click.option("--model", help="The model, where the server has several.")
+@click.option("--tokenizer", help="Name or path of the tokenizer, where the model's name does not lead to it.")
+@click.option("--vllm", default="vllm", show_default=True, help="The program whose `bench serve` sends the requests.")
+@click.option("--chat", is_flag=True, help="Send prompts as chat messages.")
+@click.option("--effort", type=click.Choice(list(EFFORTS)), default=STANDARD.name, show_default=True)
+@click.option("--start", type=click.FloatRange(0, min_open=True), help="First rate, requests/s.")
+@click.option("--longest", metavar="SPAN", help="All runs together, as in 2h; default: 4h, quick 30m.")
+@click.option("--cv", type=click.FloatRange(0.1), default=1.0, show_default=True, help="Of times between arrivals.")
+@click.option(
+    "--prefix-hit-share", type=click.FloatRange(0, 1), default=0.0, show_default=True, help="Of the workload."
+)
+@click.option("--replicas", type=click.IntRange(1), default=1, show_default=True, help="Of the pool behind the URL.")
+@click.option("--max-num-seqs", type=click.IntRange(1), help="Of the engine, where it does not say.")
+@click.option("--max-num-batched-tokens", type=click.IntRange(1), help="Of the engine, where it does not say.")
+@output_option()
+def command(
+    *,
+    plan_file: str | None,
+    name: str | None,
+    ttft: str | None,
+    tpot: str | None,
+    e2el: str | None,
+    goodput_share: float | None,
+    output: str,
+    **options: Any,
+) -> None:
+    """Find the largest rate that the server at URL serves at the objectives.
+
+    Prompts are JSON lines: {"prompt": "...", "output_tokens": 180}. Every run is kept in --out: the same command goes
+    on after Ctrl-C. The key of the server is taken from OPENAI_API_KEY.
+
+    \b
+      servingplan bench run --url http://localhost:8000 --plan plan.yaml --prompts prompts.jsonl --out capacity.json
+    """  # noqa: D301  \b is the sign by which click keeps lines as they are
+    plan = a_plan(plan_file, name)
+    limits = objectives(plan, goodput_share=goodput_share, ttft=ttft, tpot=tpot, e2el=e2el)
+    request = Request(**options)
+    needs_bench()
+    kept = _finished(request, plan, limits)
+    from servingplan.benchmarking.record import document  # noqa: PLC0415  loads numpy
+    from servingplan.benchmarking.search import Outcome  # noqa: PLC0415  as above
+    from servingplan.reporting.benchmark import ramp_view  # noqa: PLC0415  as above
+
+    emit(output, document(kept), lambda: ramp_view(kept))
+    finding = kept.finding
+    if finding.outcome is not Outcome.FOUND:
+        raise CheckFailed(f"no capacity was found: {finding.outcome.value}. {finding.message}".strip())
+
+
+def needs_bench() -> None:
+    """Raises UsageError where the packages of ``servingplan[bench]`` are missing."""
+    try:
+        import aiohttp  # noqa: F401, PLC0415  asked for
+        import numpy  # noqa: F401, PLC0415  as above
+        import prometheus_client  # noqa: F401, PLC0415  as above
+    except ModuleNotFoundError as error:
+        raise UsageError(f"bench needs {error.name}: pip install 'servingplan[bench]'") from error
+
+
+def _finished(request: Request, plan: Plan | None, limits: Objectives) -> Kept:
+    try:
+        return asyncio.run(_until_terminated(_ramp(request, plan, limits)))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        talk(f"Stopped. Kept in {request.out}: {_kept_runs(request.out)}; the same command goes on.")
+        sys.exit(INTERRUPTED)
+
+
+def _kept_runs(path: Path) -> str:
+    from servingplan.benchmarking.record import read  # noqa: PLC0415  loads numpy
+
+    return _runs(read(path)) if path.exists() else "0 runs"
+
+
+def _runs(kept: Kept) -> str:
+    return f"{len(kept.runs)} run{'' if len(kept.runs) == 1 else 's'}"
+
+
+async def _until_terminated(ramp: Awaitable[Kept]) -> Kept:
+    """SIGTERM stops a ramp as Ctrl-C does."""
+    task = asyncio.ensure_future(ramp)
+    with suppress(NotImplementedError):
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    return await task
+
+
+async def _ramp(request: Request, plan: Plan | None, limits: Objectives) -> Kept:
+    from servingplan.benchmarking import ramp  # noqa: PLC0415  loads numpy
+    from servingplan.benchmarking.command import Target  # noqa: PLC0415  as above
+    from servingplan.benchmarking.measuring import Bench, Workload  # noqa: PLC0415  as above
+    from servingplan.benchmarking.prompts import read_prompts  # noqa: PLC0415  as above
+    from servingplan.clients.openai_server import OpenAIServer  # noqa: PLC0415  as above
+
+    prompts = read_prompts(request.prompts)
+    async with OpenAIServer(request.url, key=os.environ.get(KEY_VARIABLE), chat=request.chat) as server:
+        talk(f"Looking at {server.url}")
+        fingerprint = await ramp.look(
+            server, model=request.model, chat=request.chat, prompts=prompts, stated=_stated(request, plan)
+        )
+        workload = Workload(
+            prompts=await ramp.counted(server, fingerprint.model, prompts),
+            objectives=limits,
+            burstiness=burstiness(request.cv),
+            prefix_hit_share=request.prefix_hit_share,
+        )
+        target = Target(
+            vllm=request.vllm,
+            url=server.url,
+            model=fingerprint.model,
+            tokenizer=request.tokenizer,
+            chat=request.chat,
+        )
+        kept_name = _name(request)
+        bench = Bench(server, target, workload, EFFORTS[request.effort], name=kept_name, alone=request.replicas == 1)
+        kept = await _begun(
+            request=request,
+            plan=plan,
+            limits=limits,
+            fingerprint=fingerprint,
+            name=kept_name,
+            unloaded=lambda: ramp.unloaded(bench, prompts),
+        )
+        measure = lambda step, number, latency: bench.run(step, number=number, latency_s=latency)  # noqa: E731
+        return await ramp.climb(kept, measure, request.out, _progress())
+
+
+def _stated(request: Request, plan: Plan | None) -> dict[str, int | None]:
+    """Engine arguments from the options, else from the plan's engine."""
+    engine = None if plan is None else plan.engine
+    return {
+        "max_num_seqs": request.max_num_seqs or (None if engine is None else engine.max_num_seqs),
+        "max_num_batched_tokens": request.max_num_batched_tokens
+        or (None if engine is None else engine.max_num_batched_tokens),
+    }
+
+
+def _name(request: Request) -> str:
+    """That of the ramp in the file; a new one has the instant in it, so that no cache knows it."""
+    from servingplan.benchmarking.record import read  # noqa: PLC0415  loads numpy
+
+    return read(request.out).name if request.out.exists() else f"ramp-{now():%Y%m%dT%H%M%S%f}"
+
+
+async def _begun(
+    *,
+    request: Request,
+    plan: Plan | None,
+    limits: Objectives,
+    fingerprint: Fingerprint,
+    name: str,
+    unloaded: Callable[[], Awaitable[Any]],
+) -> Kept:
+    """The ramp in the file, or a new one. Raises UsageError where the file's is another."""
+    from servingplan.benchmarking.ramp import same_ramp  # noqa: PLC0415  loads numpy
+    from servingplan.benchmarking.record import Kept, read  # noqa: PLC0415  as above
+
+    if request.out.exists():
+        kept = read(request.out)
+        asked = _asked(request, limits, start=kept.asked.start)
+        if (differs := same_ramp(kept, asked, fingerprint)) is not None:
+            raise UsageError(f"{request.out} holds another ramp: {differs}. Name another file with --out")
+        talk(f"Going on with {_runs(kept)} in {request.out}")
+        return kept.longer(asked.longest_s)
+    talk("Asking one request at a time")
+    alone = await unloaded()
+    start = request.start or _start(plan, request.replicas) or 1 / alone.latency_s
+    return Kept(
+        name=name,
+        started=now().isoformat(timespec="seconds"),
+        asked=_asked(request, limits, start=start),
+        fingerprint=fingerprint,
+        unloaded=alone,
+    )
+
+
+def _start(plan: Plan | None, replicas: int) -> float | None:
+    """One rung below what the plan says a pool of this size serves."""
+    from servingplan.benchmarking.search import LADDER  # noqa: PLC0415  loads numpy
+    from servingplan.planning.sizing import capacity_per_replica  # noqa: PLC0415  only with a plan
+
+    return None if plan is None else float(capacity_per_replica(plan.capacity, replicas)) * replicas / LADDER
+
+
+def _asked(request: Request, limits: Objectives, *, start: float) -> Asked:
+    from servingplan.benchmarking.record import Asked  # noqa: PLC0415  loads numpy
+
+    try:
+        longest = EFFORTS[request.effort].longest_s
+        longest = longest if request.longest is None else parse_duration(request.longest).total_seconds()
+    except ValueError as error:
+        raise UsageError(f"--longest: {error}") from None
+    return Asked(
+        objectives=limits,
+        effort=request.effort,
+        start=start,
+        longest_s=longest,
+        burstiness=burstiness(request.cv),
+        prefix_hit_share=request.prefix_hit_share,
+        replicas=request.replicas,
+    )
+
+
+def _progress() -> Progress:
+    from servingplan.benchmarking.ramp import Progress  # noqa: PLC0415  loads numpy
+    from servingplan.reporting.benchmark import level_words, run_words  # noqa: PLC0415  as above
+
+    def before(step: Measure, number: int) -> None:
+        talk(f"Run {number + 1}: {step.rate:g} requests/s{', a longer window' if step.extended else ''}")
+
+    def after(run: Run, level: Level) -> None:
+        talk(f"  {run_words(run)}")
+        talk(f"  {level_words(level)}")
+
+    return Progress(before_run=before, after_run=after)

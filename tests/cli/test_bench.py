@@ -1,0 +1,269 @@
+"""`servingplan bench`: against a small server with a stand-in for vLLM, and on files."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cli.runs import ROOT, WORKED_EXAMPLE, process
+from servingplan.benchmarking.record import document, write
+from servingplan.planning.units import format_duration
+from support import fake_vllm
+from support.benches import a_ramp, a_run, a_void
+
+RECORDED = ROOT / "tests" / "data" / "vllm" / "bench-throughput-0.32.json"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with fake_vllm.a_server() as url:
+        yield url
+
+
+@pytest.fixture
+def bench(server: str, tmp_path: Path) -> Callable[..., list[str]]:
+    """The arguments of `bench run` with the stand-in, of which each run takes no time."""
+    program = tmp_path / "vllm"
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(fake_vllm.__file__)} "$@"\n')
+    program.chmod(0o755)
+    prompts = tmp_path / "prompts.jsonl"
+    prompts.write_text("".join(json.dumps({"prompt": f"say {n}", "output_tokens": 5 + n}) + "\n" for n in range(40)))
+
+    def arguments(*more: str) -> list[str]:
+        return ["bench", "run", "--url", server, "--prompts", str(prompts), "--out", str(tmp_path / "ramp.json"),
+                "--vllm", str(program), "--ttft", "p95:500ms", "--tpot", "p95:100ms", "--effort", "quick",
+                "--start", "10", *more]  # fmt: skip
+
+    return arguments
+
+
+def kept(tmp_path: Path) -> dict:
+    return json.loads((tmp_path / "ramp.json").read_text())
+
+
+def held_and_failed(*, good: float = 0.999):
+    """Five a second hold 99.9 %, six hold 93 %: the worked example's replica."""
+    return (*(a_run(5.0, good, seed=seed, a_block=1000) for seed in range(8)),
+            *(a_run(6.0, 0.93, seed=seed, a_block=1000) for seed in range(3)))  # fmt: skip
+
+
+@pytest.fixture
+def ramp_file(tmp_path: Path) -> Callable[..., str]:
+    def made(*runs, name: str = "capacity.json", **changes) -> str:
+        file = tmp_path / name
+        write(a_ramp(*(runs or held_and_failed()), **changes), file)
+        return str(file)
+
+    return made
+
+
+# ---- bench run ----
+
+
+def test_every_run_is_kept_and_the_same_command_goes_on(cli, bench, tmp_path):
+    first = cli(*bench("--longest", "1ms"))
+    assert first.exit_code == 4, first.output
+    assert "OutOfTime" in first.output
+    runs = kept(tmp_path)["runs"]
+    assert len(runs) == 1
+
+    room_for_one_more = format_duration(timedelta(seconds=2.2 * runs[0]["took_s"]))
+    again = cli(*bench("--longest", room_for_one_more, "-o", "json"))
+    assert again.exit_code == 4, again.output
+    assert "Going on with 1 run " in again.stderr
+    assert kept(tmp_path)["runs"][:1] == runs
+    assert len(kept(tmp_path)["runs"]) > 1
+    assert json.loads(again.stdout)["fingerprint"]["vllm"] == "0.32.0"
+    assert json.loads(again.stdout)["fingerprint"]["cache"]["kv_cache_size_tokens"] == "4096"
+
+
+def test_the_load_is_what_the_rules_ask_for(cli, bench, tmp_path, monkeypatch):
+    monkeypatch.setenv("FAKE_VLLM_SEEN", str(tmp_path / "seen.json"))
+    cli(*bench("--longest", "1ms", "--cv", "1.5"))
+    seen = json.loads((tmp_path / "seen.json").read_text())["arguments"]
+    options = dict(pairwise(seen))
+    assert "--max-concurrency" not in seen
+    assert {"--ignore-eos", "--no-oversample", "--save-detailed"} <= set(seen)
+    assert float(options["--burstiness"]) == pytest.approx(1 / 1.5**2)
+    assert options["--request-rate"] == "10.0"
+    assert json.loads(options["--extra-body"])["cache_salt"].startswith("ramp-")
+    assert seen[seen.index("--goodput") + 1 : seen.index("--goodput") + 3] == ["ttft:500", "tpot:100"]
+
+
+def test_another_ramp_is_not_written_over(cli, bench):
+    cli(*bench("--longest", "1ms"))
+    other = cli(*bench("--longest", "1ms", "--e2el", "p95:9s"))
+    assert other.exit_code == 2
+    assert "holds another ramp" in other.stderr
+    assert "objectives" in other.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+def test_a_ramp_that_is_stopped_leaves_no_process_and_keeps_its_file(bench, tmp_path, number):
+    seen = tmp_path / "seen.json"
+    environment = {**os.environ, "FAKE_VLLM": "hang", "FAKE_VLLM_SEEN": str(seen)}
+    command = [sys.executable, "-m", "servingplan.cli", *bench()]
+    running = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    until = time.monotonic() + 60
+    while not (seen.exists() and seen.read_text()) and time.monotonic() < until:
+        time.sleep(0.05)
+    child = json.loads(seen.read_text())["pid"]
+    running.send_signal(number)
+    _, told = running.communicate(timeout=60)
+
+    assert running.returncode == 130, told
+    assert "the same command goes on" in told
+    assert "Traceback" not in told
+    assert not Path(f"/proc/{child}").exists()
+    assert kept(tmp_path)["runs"] == []
+
+
+WRONG = {
+    "no vLLM": (("--vllm", "/nowhere/vllm"), {}, 2, "install vLLM here, or name it with --vllm"),
+    "vLLM that fails": ((), {"FAKE_VLLM": "fail"}, 3, "the tokenizer tiny was not found"),
+    "no server": (("--url", "http://127.0.0.1:9"), {}, 3, "cannot be reached"),
+    "another model": (("--model", "large"), {}, 2, "serves tiny, not large"),
+    "no limit": (("--ttft", "1500ms"), {}, 2, "write it as p95:1500ms"),
+    "no prompts": (("--prompts", "/nowhere.jsonl"), {}, 1, "cannot be read"),
+}
+
+
+@pytest.mark.parametrize(("more", "environment", "code", "says"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_is_one_clear_error(cli, bench, monkeypatch, more, environment, code, says):
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    done = cli(*bench(*more))
+    assert done.exit_code == code, done.output
+    assert says in done.stderr
+    assert done.stdout == ""
+
+
+def test_without_an_objective_there_is_nothing_to_find(cli, bench):
+    arguments = [argument for argument in bench() if not argument.startswith(("--ttft", "--tpot", "p95"))]
+    done = cli(*arguments)
+    assert done.exit_code == 2
+    assert "no objective is given" in done.stderr
+
+
+def test_without_its_packages_bench_says_how_to_get_them(bench):
+    code = (
+        f"import sys\nsys.modules['aiohttp'] = None\nfrom servingplan.cli.program import program\nprogram({bench()!r})"
+    )
+    done = process(code=code)
+    assert done.returncode == 2
+    assert "pip install 'servingplan[bench]'" in done.stderr
+
+
+# ---- bench show ----
+
+
+def test_a_ramp_is_shown_with_its_levels_capacity_and_what_bound_it(cli, ramp_file):
+    text = cli("bench", "show", ramp_file()).stdout
+    assert "Capacity 5/s, below 6/s" in text
+    assert "Pass" in text
+    assert "Fail" in text
+    assert "Bound by" in text
+    assert "in flight" in text
+
+
+def test_void_runs_are_shown_with_their_reason(cli, ramp_file):
+    text = cli("bench", "show", ramp_file(*held_and_failed(), a_void(6.0, seed=9))).stdout
+    assert "6/s, seed 9: Neighbour: said so" in text
+
+
+@pytest.mark.parametrize("form", ["svg", "png"])
+def test_a_picture_is_the_same_every_time(ramp_file, form):
+    file = ramp_file()
+    command = [sys.executable, "-m", "servingplan.cli", "bench", "show", file, "-o", form]
+    first, second = (subprocess.run(command, capture_output=True, check=True).stdout for _ in range(2))
+    assert first == second
+    assert first.startswith(b"\x89PNG" if form == "png" else b"<?xml")
+
+
+def test_the_data_is_what_is_kept(cli, ramp_file):
+    shown = json.loads(cli("bench", "show", ramp_file(), "-o", "json").stdout)
+    assert shown == json.loads(json.dumps(document(a_ramp(*held_and_failed()))))
+    assert shown["finding"]["atCapacity"]["inFlightMean"] == 30
+
+
+def test_a_damaged_file_is_one_clear_error(cli, ramp_file, tmp_path):
+    file = Path(ramp_file())
+    for text, says in (("{", "no JSON"), ("{}", "is no ramp"), (file.read_text().replace('"rate"', '"r"'), "damaged")):
+        file.write_text(text)
+        done = cli("bench", "show", str(file))
+        assert done.exit_code == 1
+        assert says in done.stderr
+
+
+# ---- into a plan ----
+
+
+def test_the_worked_examples_capacity_comes_from_a_bench_and_replicas_follow(cli, ramp_file, tmp_path):
+    """99.9 % are good at 5/s and 93 % at 6/s: 5 a second, so 18 a second need four replicas, and one in reserve."""
+    block = cli("bench", "show", ramp_file(), "--as-capacity")
+    assert yaml.safe_load(block.stdout) == {"capacity": {"requestsPerSecond": 5.0}}
+
+    plan = yaml.safe_load(Path(WORKED_EXAMPLE).read_text())
+    plan["spec"].update(yaml.safe_load(block.stdout))
+    file = tmp_path / "plan.yaml"
+    file.write_text(yaml.safe_dump(plan))
+    asked = json.loads(cli("plan", str(file), "--from", "2026-12-01", "--days", "1", "-o", "json").stdout)
+    assert {entry["replicas"] for entry in asked["required"]} == {2, 5}
+
+
+def test_another_capacity_gives_other_replicas(cli, ramp_file, tmp_path):
+    runs = [a_run(9.0, 0.999, seed=seed, a_block=1000) for seed in range(8)]
+    runs += [a_run(9.2, 0.93, seed=seed, a_block=1000) for seed in range(3)]
+    plan = yaml.safe_load(Path(WORKED_EXAMPLE).read_text())
+    plan["spec"].update(yaml.safe_load(cli("bench", "show", ramp_file(*runs), "--as-capacity").stdout))
+    file = tmp_path / "plan.yaml"
+    file.write_text(yaml.safe_dump(plan))
+    asked = json.loads(cli("plan", str(file), "--from", "2026-12-01", "--days", "1", "-o", "json").stdout)
+    assert {entry["replicas"] for entry in asked["required"]} == {2, 3}
+
+
+def test_ramps_of_two_pools_become_capacity_by_pool_size(cli, ramp_file):
+    eight = [a_run(27.3, 0.999, seed=seed, a_block=1000) for seed in range(8)]
+    one, pool = ramp_file(), ramp_file(*eight, name="eight.json", replicas=8)
+    block = yaml.safe_load(cli("bench", "show", pool, one, "--as-capacity").stdout)
+    assert block["capacity"]["perPoolSize"] == [
+        {"replicas": 1, "requestsPerSecond": 5.0},
+        {"replicas": 8, "requestsPerSecond": 3.41},
+    ]
+
+
+def test_where_nothing_held_there_is_no_capacity_to_state(cli, ramp_file):
+    done = cli("bench", "show", ramp_file(*(a_run(5.0, 0.5, seed=seed) for seed in range(3))), "--as-capacity")
+    assert done.exit_code == 4
+    assert "no rate was seen to hold" in done.stderr
+
+
+# ---- bench throughput ----
+
+
+def test_a_nightly_batch_takes_so_long_on_the_reserve(cli):
+    done = cli("bench", "throughput", "--result", str(RECORDED), "--requests", "100000", "--plan", WORKED_EXAMPLE,
+               "-o", "json")  # fmt: skip
+    shown = json.loads(done.stdout)
+    assert shown["tokensPerSecond"] == pytest.approx(802.5, abs=0.1)
+    assert shown["batch"]["hours"] == [{"replicas": 1, "hours": pytest.approx(3.33, abs=0.01)}]
+
+
+def test_a_broken_throughput_is_one_clear_error(cli, tmp_path):
+    file = tmp_path / "t.json"
+    file.write_text(RECORDED.read_text().replace("requests_per_second", "other"))
+    done = cli("bench", "throughput", "--result", str(file))
+    assert done.exit_code == 1
+    assert "requests_per_second" in done.stderr
