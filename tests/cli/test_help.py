@@ -35,18 +35,29 @@ def entry(verb: str) -> str:
     return str(found)
 
 
-@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "operator"])
-def test_the_reference_names_every_option_of_a_verb_and_no_other(verb):
-    """Those of the operator stand in its help, with their environment variables."""
-    module, name = VERBS[verb].place.split(":")
-    command: click.Command = getattr(importlib.import_module(module), name)
+def commands() -> dict[str, click.Command]:
+    """Every command by the words that call it, but the operator, whose options stand in its help."""
+    found: dict[str, click.Command] = {}
+    for verb in VERBS.keys() - {"operator"}:
+        module, name = VERBS[verb].place.split(":")
+        command = getattr(importlib.import_module(module), name)
+        below = command.commands if isinstance(command, click.Group) else {}
+        found |= {f"{verb} {each}": sub for each, sub in below.items()} or {verb: command}
+    return found
+
+
+COMMANDS = commands()
+
+
+@pytest.mark.parametrize("called", sorted(COMMANDS))
+def test_the_reference_names_every_option_of_a_command_and_no_other(called):
     options = {
         option
-        for each in command.params
+        for each in COMMANDS[called].params
         if isinstance(each, click.Option)
         for option in (*each.opts, *each.secondary_opts)
         if "--" in option
     }
-    named = set(OPTION.findall(re.sub(r"`[^`]*kubectl [^`]*`", "", entry(verb))))
+    named = set(OPTION.findall(re.sub(r"`[^`]*kubectl [^`]*`", "", entry(called))))
     assert options - named <= EVERYWHERE
     assert named <= options
