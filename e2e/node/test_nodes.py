@@ -143,9 +143,12 @@ def test_a_rolling_update_keeps_the_need_in_the_service_and_every_request_whole(
     before, template = uids(pods(kubectl, "chat")), replica_sets(kubectl, "chat")
 
     def rolled() -> bool:
-        found = deployments(kubectl)["chat"]["status"]
+        # First the ReplicaSets: a status that is read later counts what they say.
         new = len(replica_sets(kubectl, "chat") - template) == 1
-        return new and {found.get(key) for key in ("replicas", "updatedReplicas", "readyReplicas")} == {REPLICAS}
+        chat = deployments(kubectl)["chat"]
+        counted = chat["status"]["observedGeneration"] == chat["metadata"]["generation"]
+        counts = {chat["status"].get(key) for key in ("replicas", "updatedReplicas", "readyReplicas")}
+        return new and counted and counts == {REPLICAS}
 
     with Client(service_address(kubectl, "chat")) as client:
         edit(kubectl, "chat", engine={"maxNumSeqs": 64})
