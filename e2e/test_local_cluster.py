@@ -312,9 +312,8 @@ def test_a_validating_admission_policy_refuses_with_its_message(cluster, kubectl
 # ---- a cluster's end ---------------------------------------------------------------------------
 
 HOLDER = """
-import json, signal, sys, time
+import json, sys, time
 from servingplan.localcluster.cluster import LocalCluster
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that ran the tests in the background ignores it
 with LocalCluster() as cluster:
     print(json.dumps({"pids": cluster.pids, "folder": str(cluster.folder)}), flush=True)
     {then}
