@@ -90,7 +90,7 @@ def test_an_excess_that_lasts_raises_once_and_tells_what_to_write(
         known = until_status(kubectl, name, lambda s: s.get("raised"), what="a raise")
         assert (known["raised"]["extra"], known["raised"]["replicas"], known["floorReplicas"]) == (2, 11, 9)
         assert known["lastScale"]["because"] == "feedback: arrivals"
-        assert trail(known, "arrivals")["reason"] == "AbovePlan"
+        until_trail(kubectl, name, "arrivals", "AbovePlan")
     loop.demand("passing", 9)
     patch = re.search(r"kubectl patch --type=merge -p '(.*)'", found["message"]).group(1)
     kubectl("patch", "servingplan", "edited", "--type=merge", "-p", patch)
