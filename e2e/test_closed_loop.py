@@ -38,6 +38,9 @@ pytestmark = pytest.mark.skipif(PROGRAM is None, reason="needs prometheus on the
 FACTOR, FASTER = 20, 40
 """Two minutes of arrivals are six seconds, or three; a poll is less than one."""
 
+UNHURRIED = 10
+"""Where a raise of the right size is the claim: half a minute's arrivals, which it is sized by, are three seconds."""
+
 SLOWER = 25
 """The margin of a lead that is learned is seven seconds: what this machine may take longer one time than another."""
 
@@ -71,7 +74,7 @@ def test_an_excess_that_lasts_raises_once_and_tells_what_to_write(
     local_cluster, kubectl, namespace, run_operator, start_loop
 ):
     names = ("edited", "passing")
-    clock = demo_clock("2026-12-01T10:00:00+01:00", FACTOR)
+    clock = demo_clock("2026-12-01T10:00:00+01:00", UNHURRIED)
     loop = start_loop(clock, gpus=24)
     kubectl.apply(*(served(name, namespace, ("work", "08:00", "20:00", 18), base=2) for name in names))
     for name in names:
@@ -81,9 +84,9 @@ def test_an_excess_that_lasts_raises_once_and_tells_what_to_write(
     until_heard(kubectl, *names)
     for name in names:
         loop.demand(name, 18 * 1.3)
-    until_ready(kubectl, 11, *names)
+    until_ready(kubectl, 11, *names, timeout_s=120)
     for name in names:
-        found = until_condition(kubectl, name, "DemandWithinPlan", "False", "DemandAbovePlan")
+        found = until_condition(kubectl, name, "DemandWithinPlan", "False", "DemandAbovePlan", timeout_s=120)
         assert re.match(
             r"up to 24/s arrive where window work plans 18/s, since Tue 1 Dec 10:\d\d CET", found["message"]
         )
@@ -94,8 +97,8 @@ def test_an_excess_that_lasts_raises_once_and_tells_what_to_write(
     loop.demand("passing", 9)
     patch = re.search(r"kubectl patch --type=merge -p '(.*)'", found["message"]).group(1)
     kubectl("patch", "servingplan", "edited", "--type=merge", "-p", patch)
-    until_condition(kubectl, "edited", "DemandWithinPlan", "True", timeout_s=90)
-    until_replicas(kubectl, "passing", 9, timeout_s=120)
+    until_condition(kubectl, "edited", "DemandWithinPlan", "True", timeout_s=180)
+    until_replicas(kubectl, "passing", 9, timeout_s=240)
     until_condition(kubectl, "passing", "DemandWithinPlan", "True")
     assert "raised" not in until_status(kubectl, "passing", lambda s: "raised" not in s, what="no raise")
     assert notes(kubectl, "edited", "ScaledUp")[-1].startswith("replicas 9 to 11: feedback: arrivals")
