@@ -60,7 +60,7 @@ e2e-node: $(READY) ## Run the tests on real nodes, with kubelet, containerd and 
 	$(BIN)/python -m e2e.node $(PYTEST) --reruns 1 e2e/node
 
 .PHONY: e2e-vllm
-e2e-vllm: controlplane ## Run the tests on the real vLLM, in containers on a real node (Linux, root; 830 MB once; half an hour or more)
+e2e-vllm: controlplane ## Run the tests on the real vLLM, in containers on a real node (Linux, root; 830 MB once; about an hour)
 	$(BIN)/python -m e2e.vllm.environment
 	$(BIN)/python -m e2e.node $(PYTEST) -s e2e/vllm
 
