@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from servingplan.cli.bench_run import needs_bench
-from servingplan.cli.output import JSON, TABLE, YAML, emit, output_option, yaml_text
+from servingplan.cli.output import (
+    JSON,
+    PNG,
+    SVG,
+    TABLE,
+    YAML,
+    emit,
+    loading_pictures,
+    output_option,
+    write_image,
+    yaml_text,
+)
 from servingplan.errors import CheckFailed, UsageError
 
 if TYPE_CHECKING:
     from servingplan.benchmarking.record import Kept
-
-SVG, PNG = "svg", "png"
 
 
 @click.command("show")
@@ -62,11 +70,6 @@ def _capacity(ramps: list[Kept], files: tuple[Path, ...], output: str) -> None:
 
 
 def _picture(kept: Kept, output: str) -> None:
-    try:
+    with loading_pictures(output):
         from servingplan.reporting.ramp_chart import ramp_chart  # noqa: PLC0415  matplotlib takes a second to load
-    except ModuleNotFoundError as error:
-        raise UsageError(f"-o {output} needs matplotlib: pip install 'servingplan[pictures]'") from error
-    stream = sys.stdout.buffer
-    if output == PNG and stream.isatty():
-        raise UsageError("-o png writes an image to standard output: redirect it, as in > capacity.png")
-    stream.write(ramp_chart(kept, output))
+    write_image(output, lambda: ramp_chart(kept, output), example="capacity.png")

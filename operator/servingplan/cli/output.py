@@ -8,15 +8,19 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from servingplan.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 JSON, YAML, TABLE = "json", "yaml", "table"
+HTML, SVG, PNG = "html", "svg", "png"
 _FORM = "servingplan.output"
 
 
@@ -62,6 +66,23 @@ def emit_table(renderable: RenderableType) -> None:
     with console.capture() as capture:
         console.print(renderable)
     click.echo("\n".join(line.rstrip() for line in capture.get().splitlines()))
+
+
+@contextmanager
+def loading_pictures(form: str) -> Iterator[None]:
+    """While what draws is imported. Raises UsageError where matplotlib is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise UsageError(f"-o {form} needs matplotlib: pip install 'servingplan[pictures]'") from error
+
+
+def write_image(form: str, draw: Callable[[], bytes], *, example: str) -> None:
+    """Write an SVG or PNG. example: a file's name, for the message. Raises UsageError for a PNG to a terminal."""
+    stream = sys.stdout.buffer
+    if form == PNG and stream.isatty():
+        raise UsageError(f"-o png writes an image to standard output: redirect it, as in > {example}")
+    stream.write(draw())
 
 
 def yaml_text(documents: Sequence[Any]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from datetime import datetime
 from typing import Any
 
@@ -10,7 +9,7 @@ import click
 
 from servingplan.cli.files import one_plan_from, plans_from
 from servingplan.cli.instants import now, parse_instant
-from servingplan.cli.output import JSON, TABLE, YAML, emit, output_option
+from servingplan.cli.output import HTML, JSON, PNG, SVG, TABLE, YAML, emit, loading_pictures, output_option, write_image
 from servingplan.errors import UsageError
 from servingplan.planning.plan import Plan
 from servingplan.reporting.difference import Difference, difference, difference_document
@@ -20,8 +19,6 @@ from servingplan.reporting.outlook import Outlook, coming_days, outlook_document
 DEFAULT_DAYS = 14
 LONGEST_DAYS = 400
 """A year and a little: every yearly date is seen."""
-
-HTML, SVG, PNG = "html", "svg", "png"
 
 
 @click.command("plan")
@@ -84,15 +81,10 @@ def _view(outlooks: list[Outlook], found: Difference | None) -> Any:
 
 
 def _picture(outlook: Outlook, output: str) -> None:
-    try:
+    with loading_pictures(output):
         from servingplan.reporting.chart import chart  # noqa: PLC0415  matplotlib takes a second to load
         from servingplan.reporting.html import page  # noqa: PLC0415  as above
-    except ModuleNotFoundError as error:
-        raise UsageError(f"-o {output} needs matplotlib: pip install 'servingplan[pictures]'") from error
     if output == HTML:
         click.echo(page(outlook))
-        return
-    stream = sys.stdout.buffer
-    if output == PNG and stream.isatty():
-        raise UsageError("-o png writes an image to standard output: redirect it, as in > plan.png")
-    stream.write(chart(outlook, output))
+    else:
+        write_image(output, lambda: chart(outlook, output), example="plan.png")

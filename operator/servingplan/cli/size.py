@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from servingplan.cli.output import JSON, TABLE, YAML, emit, output_option, talk
-from servingplan.errors import CheckFailed, UsageError
+from servingplan.cli.output import HTML, JSON, TABLE, YAML, emit, loading_pictures, output_option, talk
+from servingplan.errors import CheckFailed
 from servingplan.hardware.engine import CACHE_DTYPES
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from servingplan.hardware.study import Study
 
-HTML = "html"
 FORMATS = ("own", "fp8", "int8", "int4", "mxfp4")
 
 _WORKLOAD = (
@@ -126,10 +125,8 @@ def _view(found: Study, *, compare: bool) -> RenderableType:
 
 
 def _page(found: Study) -> None:
-    try:
+    with loading_pictures(HTML):
         from servingplan.reporting.sizing_html import page  # noqa: PLC0415  matplotlib takes a second to load
-    except ModuleNotFoundError as error:
-        raise UsageError("-o html needs matplotlib: pip install 'servingplan[pictures]'") from error
     click.echo(page(found))
 
 

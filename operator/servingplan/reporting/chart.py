@@ -58,10 +58,21 @@ def chart(outlook: Outlook, form: str) -> bytes:
         days = dates_of(outlook.start, outlook.end, zone)
         first, last = short_date(days[0]), short_date(days[-1])
         figure.suptitle(f"{outlook.plan.key}   {first} to {last}, {zone.key}", fontsize=12, fontweight="bold")
-        target = io.BytesIO()
-        metadata = {"Date": None, "Creator": None} if form == "svg" else {"Software": None}
-        figure.savefig(target, format=form, dpi=DOTS_PER_INCH, metadata=metadata)
+        return saved(figure, form)
+
+
+def saved(figure: Figure, form: str) -> bytes:
+    """A figure as ``svg`` or ``png``, without what differs from run to run. To be called within `SETTINGS`."""
+    target = io.BytesIO()
+    metadata = {"Date": None, "Creator": None} if form == "svg" else {"Software": None}
+    figure.savefig(target, format=form, dpi=DOTS_PER_INCH, metadata=metadata)
     return target.getvalue()
+
+
+def inline(svg: bytes) -> str:
+    """A picture for a page: without the prolog of a document of its own."""
+    text = svg.decode()
+    return text[text.index("<svg") :]
 
 
 def _date_formatter(locator: AutoDateLocator, outlook: Outlook) -> ConciseDateFormatter:

@@ -5,7 +5,6 @@ In: a kept ramp. Out: SVG or PNG bytes, the same for the same ramp. Imported onl
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ from matplotlib.figure import Figure
 from servingplan.benchmarking.level import Level, Verdict
 from servingplan.benchmarking.record import Kept
 from servingplan.benchmarking.run import Seen
-from servingplan.reporting.chart import DOTS_PER_INCH, SETTINGS
+from servingplan.reporting.chart import SETTINGS, saved
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,10 +44,7 @@ def ramp_chart(kept: Kept, form: str) -> bytes:
                 axes.axvspan(finding.capacity, finding.failing or finding.capacity, color="#2a7f62", alpha=0.12)
         found = "no capacity" if finding.capacity is None else f"capacity {finding.capacity:g}/s"
         figure.suptitle(f"{kept.fingerprint.model}   {found}", fontsize=12, fontweight="bold")
-        target = io.BytesIO()
-        metadata = {"Date": None, "Creator": None} if form == "svg" else {"Software": None}
-        figure.savefig(target, format=form, dpi=DOTS_PER_INCH, metadata=metadata)
-    return target.getvalue()
+        return saved(figure, form)
 
 
 def _goodput(axes: Axes, levels: tuple[Level, ...], target: float) -> None:

@@ -6,7 +6,6 @@ second to load.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ from matplotlib.ticker import MaxNLocator
 
 from servingplan.hardware.accelerator import GIB
 from servingplan.hardware.study import Choice, Option, Study, ranked
-from servingplan.reporting.chart import SETTINGS
+from servingplan.reporting.chart import SETTINGS, inline, saved
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -106,7 +105,4 @@ def _svg(height: float, draw: Callable[[Axes], None]) -> str:
     with mpl.rc_context(SETTINGS):
         figure = Figure(figsize=(WIDTH_INCHES, height), layout="constrained")
         draw(figure.subplots())
-        target = io.BytesIO()
-        figure.savefig(target, format="svg", metadata={"Date": None, "Creator": None})
-    text = target.getvalue().decode()
-    return text[text.index("<svg") :]
+        return inline(saved(figure, "svg"))

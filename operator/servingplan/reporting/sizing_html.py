@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from servingplan.hardware.study import Choice, Option, Study
+from servingplan.reporting.pages import render
 from servingplan.reporting.sizing_chart import comparison_chart, levels_chart, memory_chart
 from servingplan.reporting.sizing_rows import (
     COMPARISON,
@@ -32,12 +31,10 @@ from servingplan.reporting.sizing_rows import (
 
 def page(found: Study) -> str:
     """The page. Every text of files and flags is escaped."""
-    environment = Environment(
-        loader=PackageLoader("servingplan.reporting", "templates"), autoescape=True, undefined=StrictUndefined
-    )
     shown = [(option, option.choice) for option in shown_options(found) if option.choice is not None]
     best = found.best
-    return environment.get_template("sizing.html.j2").render(
+    return render(
+        "sizing.html.j2",
         title=title_words(found),
         best=best,
         choice=None if best is None else best.choice,
