@@ -9,7 +9,6 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from servingplan.benchmarking.goodput import stated
 from servingplan.planning.plan import Objectives
 
 
@@ -38,7 +37,7 @@ class Load:
 def serve_command(target: Target, load: Load, objectives: Objectives, *, prompts: Path, result: Path) -> list[str]:
     """The command. No `--max-concurrency`: with it TTFT would start after the client's own queue."""
     endpoint = "/v1/chat/completions" if target.chat else "/v1/completions"
-    limits = [f"{name}:{objective.limit.total_seconds() * 1000:g}" for name, objective in stated(objectives)]
+    limits = [f"{name}:{objective.limit.total_seconds() * 1000:g}" for name, objective in objectives.stated]
     return [
         target.vllm, "bench", "serve",
         "--backend", "openai-chat" if target.chat else "openai",

@@ -12,7 +12,7 @@ from decimal import Decimal
 import numpy as np
 
 from servingplan.benchmarking.requests import Flags, Requests
-from servingplan.planning.plan import Objective, Objectives
+from servingplan.planning.plan import Objectives
 
 BLOCK_S = 30.0
 """Long against a request, short against a run: what waits together falls into one block."""
@@ -37,12 +37,6 @@ class Block:
     met: tuple[int, ...]
 
 
-def stated(objectives: Objectives) -> tuple[tuple[str, Objective], ...]:
-    """The objectives that are stated, by name."""
-    named = (("ttft", objectives.ttft), ("tpot", objectives.tpot), ("e2el", objectives.e2el))
-    return tuple((name, objective) for name, objective in named if objective is not None)
-
-
 def criteria(objectives: Objectives) -> tuple[Criterion, ...]:
     """The goodput share first, then every percentile that asks for more than it.
 
@@ -51,7 +45,7 @@ def criteria(objectives: Objectives) -> tuple[Criterion, ...]:
     if objectives.goodput_share is None:
         raise ValueError("objectives without any limit: there is nothing to be good at")
     share = objectives.goodput_share
-    percentiles = [(name, Decimal(objective.percentile[1:]) / 100) for name, objective in stated(objectives)]
+    percentiles = [(name, Decimal(objective.percentile[1:]) / 100) for name, objective in objectives.stated]
     stricter = tuple(Criterion(name=name, target=float(target)) for name, target in percentiles if target > share)
     return (Criterion(name=GOOD, target=float(share)), *stricter)
 
@@ -61,7 +55,7 @@ def met(requests: Requests, objectives: Objectives) -> dict[str, Flags]:
     values = {"ttft": requests.ttft, "tpot": requests.tpot, "e2el": requests.latency}
     flags = {
         name: ~requests.failed & (values[name] <= objective.limit.total_seconds())
-        for name, objective in stated(objectives)
+        for name, objective in objectives.stated
     }
     flags[GOOD] = np.logical_and.reduce([~requests.failed, *flags.values()])
     return flags

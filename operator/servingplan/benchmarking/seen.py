@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from servingplan.benchmarking import validity
-from servingplan.benchmarking.goodput import blocks, met, stated
+from servingplan.benchmarking.goodput import blocks, met
 from servingplan.benchmarking.requests import Floats, Requests
 from servingplan.benchmarking.run import Client, Engine, Probes, Run, Seen, Spread
 from servingplan.clients.engine_load import EngineLoad
@@ -85,7 +85,7 @@ def seen(measured: Measured, plot: Plot, objectives: Objectives) -> Seen:
     return Seen(
         sent=len(window.started),
         failed=int(window.failed.sum()),
-        misses={name: int((~flags[name] & answered).sum()) for name, _ in stated(objectives)},
+        misses={name: int((~flags[name] & answered).sum()) for name, _ in objectives.stated},
         ttft=_spread(window.ttft[answered]),
         tpot=_spread(window.tpot[answered & (window.output_tokens > 1)]),
         e2el=_spread(window.latency[answered]),

@@ -12,7 +12,7 @@ from pathlib import Path
 from servingplan.cli.files import one_plan_from
 from servingplan.cli.sizing_workload import Flags, span, workload_of
 from servingplan.errors import UsageError
-from servingplan.hardware.accelerator import Accelerator
+from servingplan.hardware.accelerator import GIB, Accelerator
 from servingplan.hardware.engine import CACHE_DTYPES, KNOWN_VERSION, Version
 from servingplan.hardware.memory import Logged
 from servingplan.hardware.model import Model
@@ -108,7 +108,7 @@ def _accelerators(flags: Flags, log: EngineLog | None) -> Sequence[Accelerator]:
         close = [gpu for gpu in table if abs(gpu.memory / log.device - 1) <= DEVICE_TOLERANCE]
         if len(close) != 1:
             found = ", ".join(gpu.name for gpu in close) or "none of the table"
-            raise UsageError(f"the log's GPU has {log.device / 1024**3:.2f} GiB, which is {found}: say --accelerator")
+            raise UsageError(f"the log's GPU has {log.device / GIB:.2f} GiB, which is {found}: say --accelerator")
         return close
     return table
 

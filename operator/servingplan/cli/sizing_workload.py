@@ -74,7 +74,7 @@ def workload_of(flags: Flags, plan: Plan | None) -> tuple[Workload | None, Seque
     if rate <= 0:
         raise UsageError(f"{plan.key if plan is not None else 'the plan'} states no requests: give --rate")
     objectives = _objectives(flags, plan)
-    if (objectives.ttft, objectives.tpot, objectives.e2el) == (None, None, None):
+    if not objectives.stated:
         notes.append(
             "no objective is stated: capacity is where the cache or max_num_seqs is full, however slow that is"
         )

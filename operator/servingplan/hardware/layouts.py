@@ -11,6 +11,7 @@ from servingplan.hardware.accelerator import Accelerator, Link
 from servingplan.hardware.memory import COMFORTABLE, Memory
 from servingplan.hardware.model import Attention, AttentionLayer, Model, Role
 from servingplan.hardware.parallelism import Layout
+from servingplan.hardware.weights import total_bytes
 
 MOST_NODES = 4
 """Pipelines over more nodes than this are not proposed."""
@@ -97,7 +98,7 @@ def _by_heads(cache: object) -> bool:
 def _experts(model: Model, layout: Layout) -> Iterator[str]:
     if model.experts is None or layout.gpus == 1:
         return
-    share = sum(part.size for part in model.weights if part.role is Role.EXPERTS) / sum(p.size for p in model.weights)
+    share = sum(part.size for part in model.weights if part.role is Role.EXPERTS) / total_bytes(model)
     if share >= MOST_EXPERT_SHARE:
         yield (
             f"Experts are {share:.0%} of the weights: try expert parallelism, which keeps each of the "

@@ -19,6 +19,11 @@ class Attention(StrEnum):
     CHUNKED = "chunked"
     LATENT = "latent (MLA)"
 
+    @property
+    def keeps_all(self) -> bool:
+        """Whether every token of a request is kept, however long it gets."""
+        return self in {Attention.FULL, Attention.LATENT}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttentionLayer:
@@ -155,7 +160,7 @@ class Model:
     def active_parameters(self) -> int:
         """Parameters that one token passes: all but the experts that it does not take, and the embedding's table."""
         return round(
-            sum(part.elements * self._active_share(part.role) for part in self.weights if self._computes(part.role))
+            sum(part.elements * self._active_share(part.role) for part in self.weights if self.computes(part.role))
         )
 
     def _active_share(self, role: Role) -> float:
@@ -163,6 +168,6 @@ class Model:
             return self.experts.per_token / self.experts.count
         return 1.0
 
-    def _computes(self, role: Role) -> bool:
+    def computes(self, role: Role) -> bool:
         """An encoder's weights see images alone; an embedding is a look-up unless it is the output layer too."""
         return role is not Role.ENCODER and (role is not Role.EMBEDDING or self.tied)

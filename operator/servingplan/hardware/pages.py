@@ -173,7 +173,7 @@ def cache_bytes(model: Model, layout: Layout, engine: Engine) -> int:
                 token_bytes(cache, layout, engine, model.dtype_bytes)
                 for index in held
                 for cache in model.layers[index].caches
-                if isinstance(cache, AttentionLayer) and cache.kind in {Attention.FULL, Attention.LATENT}
+                if isinstance(cache, AttentionLayer) and cache.kind.keeps_all
             )
         )
         for held in stages(len(model.layers), layout.pipeline)

@@ -17,7 +17,7 @@ from servingplan.hardware.accelerator import Accelerator, Link
 from servingplan.hardware.engine import Engine
 from servingplan.hardware.lengths import Lengths
 from servingplan.hardware.memory import Memory
-from servingplan.hardware.model import Attention, AttentionLayer, Model, Role, StateLayer
+from servingplan.hardware.model import AttentionLayer, Model, Role, StateLayer
 from servingplan.hardware.pages import token_bytes
 from servingplan.hardware.parallelism import Layout
 from servingplan.hardware.traffic import Occupancy, Workload, fits, occupancy
@@ -128,7 +128,7 @@ def costs(replica: Replica) -> Costs:
     reduces = 2 * len(model.layers) * ALL_REDUCE_SECONDS[accelerator.link] if tensor > 1 else 0.0
     looking = sum(1 for cache in model.caches if not isinstance(cache, StateLayer))
     return Costs(
-        fixed=sum(part.size for part in model.weights if part.role is not Role.EXPERTS and _read(part.role, model)),
+        fixed=sum(part.size for part in model.weights if part.role is not Role.EXPERTS and model.computes(part.role)),
         expert=sum(part.size for part in model.weights if part.role is Role.EXPERTS),
         taken=1.0 if model.experts is None else model.experts.per_token / model.experts.count,
         token=_cache_traffic(replica),
@@ -141,18 +141,13 @@ def costs(replica: Replica) -> Costs:
     )
 
 
-def _read(role: Role, model: Model) -> bool:
-    """An encoder's weights see images alone; an embedding is a look-up unless it is the output layer too."""
-    return role is not Role.ENCODER and (role is not Role.EMBEDDING or model.tied)
-
-
 def _cache_traffic(replica: Replica) -> float:
     """Bytes read for each token in the cache at a step, over all GPUs; layers with a window or state read less."""
     layout = replica.layout
     return sum(
         float(token_bytes(cache, layout, replica.engine, replica.model.dtype_bytes)) * layout.tensor
         for cache in replica.model.caches
-        if isinstance(cache, AttentionLayer) and cache.kind in {Attention.FULL, Attention.LATENT}
+        if isinstance(cache, AttentionLayer) and cache.kind.keeps_all
     )
 
 

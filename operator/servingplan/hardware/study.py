@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from servingplan.hardware.accelerator import Accelerator
+from servingplan.hardware.accelerator import GIB, Accelerator
 from servingplan.hardware.engine import (
     Engine,
     Version,
@@ -72,7 +72,7 @@ class Choice:
     measured: bool
     needs: tuple[Need, ...]
     spare: int
-    storage: Storage
+    keeping: Keeping
 
     @property
     def required(self) -> int:
@@ -88,6 +88,11 @@ class Choice:
     def gpus(self) -> int:
         """All GPUs."""
         return self.replicas * self.replica.layout.gpus
+
+    @property
+    def storage(self) -> Storage:
+        """Disk for the versions of the model and the metrics of all replicas."""
+        return storage(self.replica.model.disk, self.replicas, self.keeping)
 
     @property
     def monthly_cost(self) -> float | None:
@@ -190,7 +195,6 @@ def _choices(starting: Sequence[Replica], asked: Asked) -> Iterator[Choice]:
         found: tuple[Need, ...] = ()
         if asked.workload is not None and capacity is not None:
             found = needs(replica, asked.workload, capacity, asked.failure)
-        total = max((need.replicas for need in found), default=1) + asked.spare
         yield Choice(
             replica=replica,
             advice=advice(replica.model, replica.layout, replica.accelerator, replica.memory),
@@ -199,7 +203,7 @@ def _choices(starting: Sequence[Replica], asked: Asked) -> Iterator[Choice]:
             measured=measured is not None,
             needs=found,
             spare=asked.spare,
-            storage=storage(replica.model.disk, total, asked.keeping),
+            keeping=asked.keeping,
         )
 
 
@@ -208,15 +212,15 @@ def _size(choice: Choice) -> tuple[int, int]:
 
 
 def _too_small(replica: Replica) -> str:
-    found, gib = replica.memory, 1024**3
+    found = replica.memory
     if found.cache <= 0:
-        need = (found.weights + found.margins.total) / gib
+        need = (found.weights + found.margins.total) / GIB
         return (
             f"even on {replica.layout} weights and margins need {need:.1f} GiB a GPU, "
-            f"vLLM may take {found.allowed / gib:.1f}"
+            f"vLLM may take {found.allowed / GIB:.1f}"
         )
     return (
-        f"even on {replica.layout} the cache has {found.cache / gib:.1f} GiB a GPU, "
+        f"even on {replica.layout} the cache has {found.cache / GIB:.1f} GiB a GPU, "
         f"less than one request of {replica.engine.max_model_len:,} tokens: lower --max-model-len"
     )
 

@@ -12,7 +12,6 @@ from datetime import timedelta
 
 from servingplan.hardware.kv_cache import Pool, request_blocks
 from servingplan.hardware.lengths import Lengths
-from servingplan.hardware.model import Attention
 from servingplan.planning.plan import Objectives
 
 Z_99 = 2.326
@@ -76,7 +75,7 @@ def blocks_p99(pool: Pool, held: Occupancy, input_: Lengths, output: Lengths) ->
     Groups that keep all tokens hold them all; those with a window or a state hold for each request what a long one
     needs at most.
     """
-    everything = [group for group in pool.groups if group.first.kind in {Attention.FULL, Attention.LATENT}]
+    everything = [group for group in pool.groups if group.first.kind is not None and group.first.kind.keeps_all]
     limited = [group for group in pool.groups if group not in everything]
     requests = held.in_flight + Z_99 * math.sqrt(held.in_flight)
     long = math.ceil(input_.quantile(LONG) + output.quantile(LONG))

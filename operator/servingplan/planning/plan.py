@@ -196,6 +196,12 @@ class Objectives:
     e2el: Objective | None = None
     goodput_share: Decimal | None = None
 
+    @property
+    def stated(self) -> tuple[tuple[str, Objective], ...]:
+        """Those that are stated, by name."""
+        named = (("ttft", self.ttft), ("tpot", self.tpot), ("e2el", self.e2el))
+        return tuple((name, objective) for name, objective in named if objective is not None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:

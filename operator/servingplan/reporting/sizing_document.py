@@ -19,7 +19,7 @@ from servingplan.hardware.replicas import Need
 from servingplan.hardware.roofline import ERROR_FACTOR, Estimate, Replica, Speed
 from servingplan.hardware.study import MONTH_HOURS, Choice, Option, Study
 from servingplan.hardware.traffic import Workload
-from servingplan.hardware.weights import lower_bound
+from servingplan.hardware.weights import lower_bound, total_bytes
 from servingplan.planning.plan import Objective
 from servingplan.planning.units import format_duration
 
@@ -39,15 +39,13 @@ def study_document(found: Study) -> Document:
 
 
 def _workload(workload: Workload) -> Document:
-    limits = workload.objectives
     return {
         "requestsPerSecond": workload.rate,
         "input": _lengths(workload.input),
         "output": _lengths(workload.output),
         "objectives": {
             name: {"percentile": objective.percentile, "limitMs": _ms(objective)}
-            for name, objective in (("ttft", limits.ttft), ("tpot", limits.tpot), ("e2el", limits.e2el))
-            if objective is not None
+            for name, objective in workload.objectives.stated
         },
         "burst": {"multiple": workload.burst, "duration": format_duration(workload.burst_duration)},
     }
@@ -78,7 +76,7 @@ def _model(model: Model) -> Document:
         "parametersBillion": round(model.parameters / 1e9, 3),
         "activeParametersBillion": round(model.active_parameters / 1e9, 3),
         "quantization": model.quantization,
-        "weightsGiB": gib(sum(part.size for part in model.weights)),
+        "weightsGiB": gib(total_bytes(model)),
         "weightsLowerBoundGiB": gib(lower_bound(model)),
         "weightsFrom": model.weight_source.value,
         "contextTokens": model.max_len,

@@ -16,7 +16,7 @@ from servingplan.hardware.replicas import Need
 from servingplan.hardware.roofline import ERROR_FACTOR
 from servingplan.hardware.study import MONTH_HOURS, Choice, Option, Study, ranked
 from servingplan.hardware.traffic import Workload, lengths_blocks
-from servingplan.hardware.weights import lower_bound
+from servingplan.hardware.weights import lower_bound, total_bytes
 from servingplan.planning.units import format_duration
 from servingplan.reporting.local import DASH
 
@@ -47,7 +47,7 @@ def model_words(model: Model) -> str:
     """``8.03B parameters, 14.96 GiB of weights from safetensors headers``."""
     active = f" ({model.active_parameters / 1e9:.3g}B active)" if model.experts is not None else ""
     form = f" in {model.quantization}" if model.quantization is not None else ""
-    size = sum(part.size for part in model.weights)
+    size = total_bytes(model)
     bound = f", at least {lower_bound(model) / GIB:.2f}" if size > lower_bound(model) * 1.005 else ""
     return (
         f"{model.architecture}, {model.parameters / 1e9:.3g}B parameters{active}{form}, "
