@@ -109,11 +109,12 @@ class Watches:
         KEDA is installed. Others find them with the relist.
         """
         await self._optional(*NODE, ("",))
-        found = set() if NODE[1] in self._denied else {NODES, SCALED_OBJECTS}
+        if NODE[1] not in self._denied:
+            return frozenset({NODES, SCALED_OBJECTS})
         with contextlib.suppress(KindNotServed):
             await self._client.resolve(*SCALED_OBJECT)
-            found.add(SCALED_OBJECTS)
-        return frozenset(found)
+            return frozenset({SCALED_OBJECTS})
+        return frozenset()
 
     # ---- relist ----
 
