@@ -226,6 +226,16 @@ async def test_replicas_are_lowered_only_when_the_one_that_leaves_is_idle(make: 
     assert (operator.replicas(), engines.marks(victim)) == (4, {DRAINING_ANNOTATION, DELETION_COST_ANNOTATION})
 
 
+async def draining(make: Callable[[str], Engines]) -> tuple[Engines, SmallOperator]:
+    """A plan in its evening fall, one replica outside of the Service."""
+    engines = make("2026-12-01T19:40")
+    operator = await heard(engines)
+    for at in ("2026-12-01T20:00", "2026-12-01T20:00:10"):
+        await operator.look(at)
+    assert len(engines.labelled()) == 4
+    return engines, operator
+
+
 def suspend(operator: SmallOperator, engines: Engines) -> None:
     operator.apply_plan(**engines.feedback, suspend=True)
 
@@ -250,11 +260,7 @@ ENDS = [suspend, scale_by_hpa, break_the_schedule, delete]
 async def test_a_drain_that_may_not_end_in_fewer_replicas_ends_in_the_service(
     make: Callable[[str], Engines], end: Callable[[SmallOperator, Engines], None]
 ) -> None:
-    engines = make("2026-12-01T19:40")
-    operator = await heard(engines)
-    for at in ("2026-12-01T20:00", "2026-12-01T20:00:10"):
-        await operator.look(at)
-    assert len(engines.labelled()) == 4
+    engines, operator = await draining(make)
     operator.wrote()
     end(operator, engines)
     await operator.look("2026-12-01T20:00:20")
@@ -282,10 +288,7 @@ async def test_a_fall_begins_anew_when_a_suspended_plan_goes_on(make: Callable[[
 async def test_a_drained_pod_that_may_not_be_patched_back_keeps_nothing_else_from_going_on(
     make: Callable[[str], Engines], end: Callable[[SmallOperator, Engines], None]
 ) -> None:
-    engines = make("2026-12-01T19:40")
-    operator = await heard(engines)
-    for at in ("2026-12-01T20:00", "2026-12-01T20:00:10"):
-        await operator.look(at)
+    engines, operator = await draining(make)
     end(operator, engines)
     operator.server.refuse("merge_patch", Refused("patch of Pod llm/chat-4 was refused (403): check RBAC"))
     await operator.look("2026-12-01T20:00:20")
