@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from servingplan.benchmarking.bench_serve import InvalidResult, read_result
+from servingplan.benchmarking.bench_serve import read_result
 from servingplan.benchmarking.goodput import GOOD, blocks, criteria, met
+from servingplan.benchmarking.results import InvalidResult
 from support.benches import a_result, schedule
 from support.plans import a_workload
 from support.queueing import some_objectives

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from servingplan.clients.engine_load import read_load
+from servingplan.clients.engine_load import kv_tokens, read_load
 from servingplan.clients.engine_series import NoReading
 
 DATA = Path(__file__).parents[1] / "data" / "vllm"
@@ -30,7 +30,7 @@ def test_the_recorded_preemptions_are_read() -> None:
 
 
 def test_the_size_of_the_kv_cache_is_read_from_its_labels() -> None:
-    assert recorded("metrics-0.32-preemptions.txt").kv_tokens == 1280
+    assert kv_tokens(recorded("metrics-0.32-preemptions.txt").cache) == 1280
 
 
 def test_what_a_version_does_not_have_is_unknown() -> None:

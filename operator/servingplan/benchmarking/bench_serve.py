@@ -6,7 +6,6 @@ out where that is possible; anything else is one error that names the key and wh
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from servingplan.benchmarking.requests import Floats, Requests, Silence
-from servingplan.errors import InputError, Problem
+from servingplan.benchmarking.results import invalid, parsed
 
 _FITS_S = 0.020
 """Half of the requests lie so close to the recomputed schedule where it is the one that vLLM drew."""
@@ -23,19 +22,15 @@ SHORTEST_SILENCE_S = 0.5
 """Shorter ones are scheduling."""
 
 
-class InvalidResult(InputError):
-    """A result that cannot be read."""
-
-
 def read_result(text: str, *, name: str, seed: int) -> Requests:
     """The requests of a result. name: the file, for messages. seed: what the run was started with, for its schedule.
 
     Raises `InvalidResult`.
     """
-    result = _parsed(text, name)
+    result = parsed(text, name, program="vllm bench serve")
     started = _numbers(result, "start_times", name)
     if not len(started):
-        raise _invalid(name, "start_times", "the result holds no request: the run sent none")
+        raise invalid(name, "start_times", "the result holds no request: the run sent none")
     count = len(started)
     ttft = _numbers(result, "ttfts", name, count=count)
     gaps = _gaps(result, name, count) if "itls" in result or "latencies" not in result else None
@@ -63,36 +58,22 @@ def read_result(text: str, *, name: str, seed: int) -> Requests:
     )
 
 
-def _parsed(text: str, name: str) -> Mapping[str, Any]:
-    try:
-        result = json.loads(text)
-    except ValueError as error:
-        raise _invalid(name, "", f"it is no JSON ({error}): was the run cut off?") from error
-    if not isinstance(result, Mapping):
-        raise _invalid(name, "", "it is no result of `vllm bench serve`: expected one JSON object")
-    return result
-
-
-def _invalid(name: str, key: str, message: str) -> InvalidResult:
-    return InvalidResult(Problem(path=f"{name}: {key}" if key else name, reason="InvalidResult", message=message))
-
-
 def _listed(result: Mapping[str, Any], key: str, name: str, count: int | None) -> Sequence[Any]:
     found = result.get(key)
     if found is None:
         message = "it is missing: run `vllm bench serve` with --save-detailed, in a version that writes it"
-        raise _invalid(name, key, message)
+        raise invalid(name, key, message)
     if not isinstance(found, Sequence) or isinstance(found, str):
-        raise _invalid(name, key, f"expected a list, found {type(found).__name__}")
+        raise invalid(name, key, f"expected a list, found {type(found).__name__}")
     if count is not None and len(found) != count:
-        raise _invalid(name, key, f"it has {len(found)} entries, start_times has {count}: the file is damaged")
+        raise invalid(name, key, f"it has {len(found)} entries, start_times has {count}: the file is damaged")
     return found
 
 
 def _numbers(result: Mapping[str, Any], key: str, name: str, *, count: int | None = None) -> Floats:
     found = _listed(result, key, name, count)
     if not all(isinstance(value, int | float) and math.isfinite(value) for value in found):
-        raise _invalid(name, key, "an entry is no finite number: the file is damaged")
+        raise invalid(name, key, "an entry is no finite number: the file is damaged")
     return np.array(found, dtype=np.float64)
 
 
@@ -102,7 +83,7 @@ def _gaps(result: Mapping[str, Any], name: str, count: int) -> list[Floats]:
     try:
         return [np.array(between, dtype=np.float64).reshape(-1) for between in found]
     except (TypeError, ValueError):
-        raise _invalid(name, "itls", "expected a list of numbers for each request") from None
+        raise invalid(name, "itls", "expected a list of numbers for each request") from None
 
 
 def _itl_median(result: Mapping[str, Any], gaps: list[Floats] | None) -> float | None:

@@ -117,9 +117,9 @@ def bottleneck(levels: Sequence[Level], facts: Facts) -> Bottleneck | None:
     if not _did_not_hold(failing):
         return _of_void(failing)
     case = _Case(
-        failing=[run.seen for run in failing.runs if run.seen is not None],
+        failing=failing.seen,
         void=failing.void,
-        lowest=[run.seen for run in levels[0].runs if run.seen is not None],
+        lowest=levels[0].seen,
         facts=facts,
     )
     found = [(bound, evidence) for bound, rule in RULES if (evidence := rule(case)) is not None]

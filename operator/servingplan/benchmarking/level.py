@@ -14,7 +14,7 @@ import numpy as np
 
 from servingplan.benchmarking.effort import Effort
 from servingplan.benchmarking.goodput import Block, Criterion
-from servingplan.benchmarking.run import Run
+from servingplan.benchmarking.run import Run, Seen
 from servingplan.benchmarking.statistics import Bounds, share_bounds
 
 
@@ -50,6 +50,11 @@ class Level:
     runs: tuple[Run, ...]
     void: tuple[Run, ...]
     bounds: tuple[Bounds, ...]
+
+    @property
+    def seen(self) -> tuple[Seen, ...]:
+        """What the runs that count saw; an unfinished one saw nothing."""
+        return tuple(run.seen for run in self.runs if run.seen is not None)
 
     @property
     def extend(self) -> bool:

@@ -91,7 +91,7 @@ class Bench:
         self._last_probe = median(answer.latency_s for answer in await self.probe())
         return self._last_probe
 
-    async def run(self, step: Measure, *, number: int, latency_s: float) -> Run:
+    async def run(self, step: Measure, number: int, latency_s: float) -> Run:
         """One run. number: of the run in its ramp, from 0; decides its prompts. latency_s: mean, as expected."""
         began = time.perf_counter()
         before = await self._median_probe() if self._last_probe is None else self._last_probe

@@ -21,6 +21,7 @@ from servingplan.benchmarking.goodput import criteria
 from servingplan.benchmarking.level import Level
 from servingplan.benchmarking.run import Run
 from servingplan.benchmarking.search import Finding, Measure, Outcome, Ramp, best, levels, next_step
+from servingplan.clients.engine_load import kv_tokens
 from servingplan.errors import InputError, Problem
 from servingplan.planning.plan import Objectives
 
@@ -120,11 +121,10 @@ class Kept:
     @property
     def bottleneck(self) -> Bottleneck | None:
         """What bound the server."""
-        cache_tokens = self.fingerprint.cache.get("kv_cache_size_tokens", "")
         facts = Facts(
             max_num_seqs=self.fingerprint.max_num_seqs,
             max_num_batched_tokens=self.fingerprint.max_num_batched_tokens,
-            kv_tokens=float(cache_tokens) if cache_tokens.isdigit() else None,
+            kv_tokens=kv_tokens(self.fingerprint.cache),
         )
         return bottleneck(self.finding.levels, facts)
 
@@ -152,8 +152,10 @@ def document(kept: Kept) -> dict[str, Any]:
     finding = kept.finding
     found = _level_adapter().dump_python(finding.levels, mode="json")
     bound = kept.bottleneck
+    state = _adapter().dump_python(kept, mode="json")
+    runs = state.pop("runs")  # last in the file: they are long
     return {
-        **_adapter().dump_python(kept, mode="json", exclude={"runs"}),
+        **state,
         "finding": {
             "outcome": finding.outcome.value,
             "message": finding.message,
@@ -180,7 +182,7 @@ def document(kept: Kept) -> dict[str, Any]:
             "doubt": list(bound.doubt),
             "change": bound.change,
         },
-        "runs": _adapter().dump_python(kept, mode="json")["runs"],
+        "runs": runs,
     }
 
 
@@ -192,13 +194,7 @@ def _a_replica(kept: Kept, rate: float | None) -> float | None:
 def at_capacity(kept: Kept) -> dict[str, float | None] | None:
     """Means over the runs of the capacity: what sizing and queue limits are made of. None where nothing passed."""
     finding = kept.finding
-    seen = [
-        run.seen
-        for level in finding.levels
-        if level.rate == finding.capacity
-        for run in level.runs
-        if run.seen is not None
-    ]
+    seen = [one for level in finding.levels if level.rate == finding.capacity for one in level.seen]
     if not seen:
         return None
     engines = [one.engine for one in seen if one.engine is not None]

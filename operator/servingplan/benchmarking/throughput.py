@@ -5,7 +5,6 @@ In: its JSON, or a model to run it on. Out: requests and tokens a second of one 
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from servingplan.benchmarking.child import BenchFailed, Child
-from servingplan.errors import InputError, Problem
+from servingplan.benchmarking.results import invalid, parsed
 from servingplan.planning.plan import Plan
 
 LONGEST_S = 4 * 3600.0
@@ -61,13 +60,12 @@ class BatchTime:
 def read_throughput(path: Path) -> Throughput:
     """The result in a file. Raises InputError that names the key and what to do."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise _unusable(str(path), f"it cannot be read: {error.strerror or error}") from error
-    except ValueError as error:
-        raise _unusable(str(path), f"it is no JSON ({error}): was the run cut off?") from error
-    if not isinstance(found, Mapping):
-        raise _unusable(str(path), "it is no result of `vllm bench throughput`: expected one JSON object")
+        raise invalid(str(path), "", f"it cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise invalid(str(path), "", f"it is no JSON ({error}): was the run cut off?") from error
+    found = parsed(text, str(path), program="vllm bench throughput")
     return Throughput(
         requests_per_second=_positive(found, "requests_per_second", path),
         tokens_per_second=_positive(found, "tokens_per_second", path),
@@ -77,12 +75,8 @@ def read_throughput(path: Path) -> Throughput:
 def _positive(found: Mapping[str, Any], key: str, path: Path) -> float:
     value = found.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float) or not (0 < value < math.inf):
-        raise _unusable(f"{path}: {key}", "it is no positive number: name what `vllm bench throughput` wrote")
+        raise invalid(str(path), key, "it is no positive number: name what `vllm bench throughput` wrote")
     return float(value)
-
-
-def _unusable(path: str, message: str) -> InputError:
-    return InputError(Problem(path=path, reason="InvalidResult", message=message))
 
 
 def batch_on_reserve(found: Throughput, requests: int, plan: Plan | None) -> BatchTime:

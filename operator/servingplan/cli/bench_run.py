@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +25,7 @@ from servingplan.planning.units import parse_duration
 if TYPE_CHECKING:
     from servingplan.benchmarking.level import Level
     from servingplan.benchmarking.ramp import Progress
-    from servingplan.benchmarking.record import Asked, Fingerprint, Kept
+    from servingplan.benchmarking.record import Asked, Fingerprint, Kept, Unloaded
     from servingplan.benchmarking.run import Run
     from servingplan.benchmarking.search import Measure
 
@@ -154,6 +154,7 @@ async def _ramp(request: Request, plan: Plan | None, limits: Objectives) -> Kept
     from servingplan.benchmarking.command import Target  # noqa: PLC0415  as above
     from servingplan.benchmarking.measuring import Bench, Workload  # noqa: PLC0415  as above
     from servingplan.benchmarking.prompts import read_prompts  # noqa: PLC0415  as above
+    from servingplan.benchmarking.record import read  # noqa: PLC0415  as above
     from servingplan.clients.openai_server import OpenAIServer  # noqa: PLC0415  as above
 
     prompts = read_prompts(request.prompts)
@@ -175,18 +176,17 @@ async def _ramp(request: Request, plan: Plan | None, limits: Objectives) -> Kept
             tokenizer=request.tokenizer,
             chat=request.chat,
         )
-        kept_name = _name(request)
-        bench = Bench(server, target, workload, EFFORTS[request.effort], name=kept_name, alone=request.replicas == 1)
-        kept = await _begun(
-            request=request,
-            plan=plan,
-            limits=limits,
-            fingerprint=fingerprint,
-            name=kept_name,
-            unloaded=lambda: ramp.unloaded(bench, prompts),
-        )
-        measure = lambda step, number, latency: bench.run(step, number=number, latency_s=latency)  # noqa: E731
-        return await ramp.climb(kept, measure, request.out, _progress())
+        before = read(request.out) if request.out.exists() else None
+        # A new name has the instant in it, so that no cache knows it.
+        name = f"ramp-{now():%Y%m%dT%H%M%S%f}" if before is None else before.name
+        bench = Bench(server, target, workload, EFFORTS[request.effort], name=name, alone=request.replicas == 1)
+        if before is not None:
+            kept = _going_on(before, request, limits, fingerprint)
+        else:
+            talk("Asking one request at a time")
+            alone = await ramp.unloaded(bench, prompts)
+            kept = _new(request, plan, limits, name=name, fingerprint=fingerprint, alone=alone)
+        return await ramp.climb(kept, bench.run, request.out, _progress())
 
 
 def _stated(request: Request, plan: Plan | None) -> dict[str, int | None]:
@@ -199,35 +199,23 @@ def _stated(request: Request, plan: Plan | None) -> dict[str, int | None]:
     }
 
 
-def _name(request: Request) -> str:
-    """That of the ramp in the file; a new one has the instant in it, so that no cache knows it."""
-    from servingplan.benchmarking.record import read  # noqa: PLC0415  loads numpy
-
-    return read(request.out).name if request.out.exists() else f"ramp-{now():%Y%m%dT%H%M%S%f}"
-
-
-async def _begun(
-    *,
-    request: Request,
-    plan: Plan | None,
-    limits: Objectives,
-    fingerprint: Fingerprint,
-    name: str,
-    unloaded: Callable[[], Awaitable[Any]],
-) -> Kept:
-    """The ramp in the file, or a new one. Raises UsageError where the file's is another."""
+def _going_on(kept: Kept, request: Request, limits: Objectives, fingerprint: Fingerprint) -> Kept:
+    """The ramp in the file. Raises UsageError where it is another than what is asked for."""
     from servingplan.benchmarking.ramp import same_ramp  # noqa: PLC0415  loads numpy
-    from servingplan.benchmarking.record import Kept, read  # noqa: PLC0415  as above
 
-    if request.out.exists():
-        kept = read(request.out)
-        asked = _asked(request, limits, start=kept.asked.start)
-        if (differs := same_ramp(kept, asked, fingerprint)) is not None:
-            raise UsageError(f"{request.out} holds another ramp: {differs}. Name another file with --out")
-        talk(f"Going on with {_runs(kept)} in {request.out}")
-        return kept.longer(asked.longest_s)
-    talk("Asking one request at a time")
-    alone = await unloaded()
+    asked = _asked(request, limits, start=kept.asked.start)
+    if (differs := same_ramp(kept, asked, fingerprint)) is not None:
+        raise UsageError(f"{request.out} holds another ramp: {differs}. Name another file with --out")
+    talk(f"Going on with {_runs(kept)} in {request.out}")
+    return kept.longer(asked.longest_s)
+
+
+def _new(
+    request: Request, plan: Plan | None, limits: Objectives, *, name: str, fingerprint: Fingerprint, alone: Unloaded
+) -> Kept:
+    """A ramp without runs. alone: the server without load, which says where to start if nobody does."""
+    from servingplan.benchmarking.record import Kept  # noqa: PLC0415  loads numpy
+
     start = request.start or _start(plan, request.replicas) or 1 / alone.latency_s
     return Kept(
         name=name,

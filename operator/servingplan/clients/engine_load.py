@@ -54,8 +54,8 @@ class EngineLoad:
     """One reading; counters since the start, summed over engines. at: seconds on the caller's clock.
 
     kv_usage: 0 to 1, the maximum over engines. iteration_tokens: cumulative counts by upper edge. queue, inference,
-    latency: (sum in seconds, count) of finished requests. api_cpu_s: processor seconds of the API server. kv_tokens:
-    the size of the KV cache, block_tokens: of its blocks.
+    latency: (sum in seconds, count) of finished requests. api_cpu_s: processor seconds of the API server. cache:
+    what it says of its KV cache.
     """
 
     at: float
@@ -76,14 +76,14 @@ class EngineLoad:
     api_cpu_s: float | None
     cache: Mapping[str, str]
 
-    @property
-    def kv_tokens(self) -> float | None:
-        """How many tokens the KV cache holds, where the engine says so."""
-        stated = self.cache.get("kv_cache_size_tokens", "")
-        if stated.isdigit():
-            return float(stated)
-        size, blocks = self.cache.get("block_size", ""), self.cache.get("num_gpu_blocks", "")
-        return float(size) * float(blocks) if size.isdigit() and blocks.isdigit() else None
+
+def kv_tokens(cache: Mapping[str, str]) -> float | None:
+    """How many tokens the KV cache holds, by what an engine says of it (`EngineLoad.cache`); None where it does not."""
+    stated = cache.get("kv_cache_size_tokens", "")
+    if stated.isdigit():
+        return float(stated)
+    size, blocks = cache.get("block_size", ""), cache.get("num_gpu_blocks", "")
+    return float(size) * float(blocks) if size.isdigit() and blocks.isdigit() else None
 
 
 def read_load(text: str, *, server: str, at: float) -> EngineLoad:

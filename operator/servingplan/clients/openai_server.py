@@ -85,12 +85,12 @@ class OpenAIServer:
         config = found.get("vllm_config") if isinstance(found, Mapping) else None
         return config if isinstance(config, Mapping) else {}
 
-    async def load(self, *, at: float | None = None) -> EngineLoad:
-        """What the engine says now; `at` is the monotonic clock. Raises `ClusterError` where it cannot be read."""
+    async def load(self) -> EngineLoad:
+        """What the engine says now, by the monotonic clock. Raises `ClusterError` where it cannot be read."""
         answer = await ask(self._session, f"{self.url}/metrics", what=self.url, bounds=_QUICK)
         if answer.status != 200:
             raise Refused(f"{self.url}/metrics answered {answer.status}: {answer.excerpt}")
-        instant = time.perf_counter() if at is None else at
+        instant = time.perf_counter()
         return read_load(answer.body.decode("utf-8", "replace"), server=self.url, at=instant)
 
     async def tokens(self, model: str, text: str) -> int | None:

@@ -5,7 +5,7 @@ In: a kept ramp. Out: renderables and lines. Decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -79,7 +79,7 @@ def _levels(levels: tuple[Level, ...]) -> RenderableType:
             f"{level.rate:g}/s",
             *(("", "", "") if bounds is None else (f"{x:.1%}" for x in (bounds.share, bounds.lower, bounds.upper))),
             f"{len(level.runs)}" + (f"+{len(level.void)}" if level.void else ""),
-            *_cells([run.seen for run in level.runs if run.seen is not None]),
+            *_cells(level.seen),
             Text(level.verdict.value, style=_STYLES[level.verdict]),
         )
     return table
@@ -90,7 +90,7 @@ def _needs_words(level: Level) -> bool:
     return level.because not in {Because.HOLDS, Because.MISSES}
 
 
-def _cells(seen: list[Seen]) -> tuple[str, str, str]:
+def _cells(seen: Sequence[Seen]) -> tuple[str, str, str]:
     ttft = [one.ttft.p95 for one in seen if one.ttft is not None]
     tpot = [one.tpot.p95 for one in seen if one.tpot is not None]
     return (

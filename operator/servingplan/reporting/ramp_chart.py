@@ -87,8 +87,7 @@ def _means(levels: tuple[Level, ...], value: Callable[[Seen], float | None]) -> 
     """By rate, over the runs that count."""
     rates, means = [], []
     for level in levels:
-        seen = [run.seen for run in level.runs if run.seen is not None]
-        found = [number for one in seen if (number := value(one)) is not None]
+        found = [number for one in level.seen if (number := value(one)) is not None]
         if found:
             rates.append(level.rate)
             means.append(float(np.mean(found)))
