@@ -17,6 +17,7 @@ from e2e.support.listening import day, feedback, notes, served, trail, until_hea
 from e2e.support.loop import at_loopback
 from e2e.support.operator import demo_clock, sleep_until
 from e2e.support.plans import (
+    behind_service,
     condition,
     deployments,
     edit,
@@ -54,13 +55,6 @@ SOON = timedelta(minutes=4)
 
 def by_name(kubectl, name):
     return {pod["metadata"]["name"]: pod for pod in pods(kubectl, name)}
-
-
-def behind_service(kubectl, name):
-    """The names of the pods that the plan's Service sends requests to."""
-    slices = kubectl.json("get", "endpointslices", f"--selector=kubernetes.io/service-name={name}")["items"]
-    endpoints = [each for found in slices for each in found.get("endpoints") or ()]
-    return {each["targetRef"]["name"] for each in endpoints if each["conditions"]["ready"]}
 
 
 def until_replicas(kubectl, name, count, timeout_s=60.0):

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from e2e.support.eventually import eventually
+from e2e.support.plans import behind_service
 from e2e.support.workloads import is_ready
 from servingplan.clients.connection import Connection
 from servingplan.clients.gate import OpenGate
@@ -132,9 +133,7 @@ class Fall:
 
     def served(self):
         """The pods behind the Service."""
-        slices = self.kubectl.json("get", "endpointslices", f"--selector=kubernetes.io/service-name={self.plan.name}")
-        endpoints = [each for found in slices["items"] for each in found.get("endpoints") or ()]
-        return {each["targetRef"]["name"] for each in endpoints if each["conditions"]["ready"]}
+        return behind_service(self.kubectl, self.plan.name)
 
     async def ready(self, count):
         return await asyncio.to_thread(

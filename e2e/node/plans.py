@@ -100,13 +100,6 @@ def service_address(kubectl: Kubectl, name: str) -> str:
     return address
 
 
-def behind_service(kubectl: Kubectl, name: str) -> set[str]:
-    """The names of the pods that the plan's Service sends requests to."""
-    slices = kubectl.json("get", "endpointslices", f"--selector=kubernetes.io/service-name={name}")["items"]
-    endpoints = [each for found in slices for each in found.get("endpoints") or ()]
-    return {each["targetRef"]["name"] for each in endpoints if each["conditions"]["ready"]}
-
-
 def run_in(kubectl: Kubectl, pod: str, program: str) -> str:
     """Runs a Python program in the engine's container; what it printed."""
     return kubectl("exec", pod, "--container=engine", "--", "python3", "-c", program)

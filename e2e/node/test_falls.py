@@ -10,11 +10,12 @@ from datetime import UTC, datetime
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from e2e.node.plans import NOON, PORT, Streams, behind_service, complete, served, service_address
+from e2e.node.plans import NOON, PORT, Streams, complete, served, service_address
 from e2e.support.eventually import eventually
 from e2e.support.operator import demo_clock
 from e2e.support.plans import (
     OPERATOR_AGENT,
+    behind_service,
     deployments,
     edit,
     pods,

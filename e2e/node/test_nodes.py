@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from e2e.node.fixtures import clear
-from e2e.node.plans import NOON, behind_service, complete, served, service_address
+from e2e.node.plans import NOON, complete, served, service_address
 from e2e.support.eventually import eventually
 from e2e.support.operator import demo_clock
-from e2e.support.plans import deployments, edit, pods, replica_sets, uids, until_condition, until_ready
+from e2e.support.plans import behind_service, deployments, edit, pods, replica_sets, uids, until_condition, until_ready
 from e2e.support.shared import Run, shared_run
 
 REPLICAS = 3

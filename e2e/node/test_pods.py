@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from e2e.node.fixtures import clear
-from e2e.node.plans import NOON, behind_service, complete, run_in, served, service_address
+from e2e.node.plans import NOON, complete, run_in, served, service_address
 from e2e.support.eventually import eventually
 from e2e.support.operator import demo_clock
-from e2e.support.plans import deployments, pods, until_condition, until_ready
+from e2e.support.plans import behind_service, deployments, pods, until_condition, until_ready
 from e2e.support.shared import Run, shared_run
 from e2e.support.workloads import is_ready
 from servingplan.rendering.probes import STARTUP_PERIOD

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import urllib.parse
-import urllib.request
 from collections.abc import Mapping
 from typing import Any
 
@@ -85,12 +82,10 @@ def notes(kubectl: Kubectl, name: str, *reasons: str) -> list[str]:
 
 def until_running(operator: Operator, loop: Loop, pod: str, count: float) -> None:
     """Waits until an operator has heard that a pod runs so many requests, from Prometheus."""
-    query = urllib.parse.urlencode({"query": f'vllm:num_requests_running{{pod="{pod}"}}'})
+    query = f'vllm:num_requests_running{{pod="{pod}"}}'
 
     def scraped() -> list[float]:
-        url = f"{loop.prometheus.url}/api/v1/query?{query}"
-        with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310  a URL of our own
-            return [float(each["value"][1]) for each in json.load(answer)["data"]["result"]]
+        return [float(each["value"][1]) for each in loop.prometheus.query(query)]
 
     def asked() -> float:
         found = re.search(

@@ -104,6 +104,13 @@ def ready_pods(kubectl: Kubectl, name: str = "support-chat") -> list[Object]:
     return [pod for pod in pods(kubectl, name) if is_ready(pod)]
 
 
+def behind_service(kubectl: Kubectl, name: str) -> set[str]:
+    """The names of the pods that the plan's Service sends requests to."""
+    slices = kubectl.json("get", "endpointslices", f"--selector=kubernetes.io/service-name={name}")["items"]
+    endpoints = [each for found in slices for each in found.get("endpoints") or ()]
+    return {each["targetRef"]["name"] for each in endpoints if each["conditions"]["ready"]}
+
+
 def uids(objects: Iterable[Object]) -> frozenset[str]:
     """Which objects these are."""
     return frozenset(each["metadata"]["uid"] for each in objects)

@@ -100,10 +100,10 @@ def ready_by_next_ramp(s: Situation) -> Condition | None:
     if s.observation.ready >= ramp.needed:
         message = f"{ramp.needed} of {ramp.needed} verified for {local_time(ramp.start, s.plan.zone)}"
         return _true("ReadyByNextRamp", Reason.RAMP_READY, message)
-    return _ramp_inprogress(s, s.plan, s.observation, ramp)
+    return _ramp_in_progress(s, s.plan, s.observation, ramp)
 
 
-def _ramp_inprogress(s: Situation, plan: Plan, observation: Observation, ramp: Ramp) -> Condition:
+def _ramp_in_progress(s: Situation, plan: Plan, observation: Observation, ramp: Ramp) -> Condition:
     """A ramp whose replicas are not all verified: asked for too late, held up, at risk, or starting."""
     start = local_time(ramp.start, plan.zone)
     message = f"{progress(observation, ramp.needed)} for the ramp at {start}{hold_up(s)}"
