@@ -18,8 +18,8 @@ from support.specs import document
 SCHEMA = json.loads((ROOT / "docs/reference/size.schema.json").read_text())
 LLAMA, GPT_OSS, GEMMA = (str(MODELS / f"{name}.json") for name in ("llama-3.1-8b", "gpt-oss-20b", "gemma-3-27b"))
 OLD_LOG = str(DATA / "vllm/start-0.19-gpt-oss-20b.log")
-WORKLOAD = ("--rate", "18", "--input-tokens", "p50=600,p95=2400", "--output-tokens", "p50=180,p95=600")
-OBJECTIVES = ("--ttft", "p95=1500ms", "--tpot", "p95=60ms")
+WORKLOAD = ("--rate", "18", "--input-tokens", "p50:600,p95:2400", "--output-tokens", "p50:180,p95:600")
+OBJECTIVES = ("--ttft", "p95:1500ms", "--tpot", "p95:60ms")
 
 
 def as_json(cli, *arguments):
@@ -117,7 +117,7 @@ def test_our_own_log_on_a_cpu_is_read_too(cli):
 
 
 def test_flags_win_over_the_plan(cli):
-    flags = ("--rate", "7", "--capacity", "3.5", "--max-model-len", "4096", "--tensor", "2", "--ttft", "p99=900ms")
+    flags = ("--rate", "7", "--capacity", "3.5", "--max-model-len", "4096", "--tensor", "2", "--ttft", "p99:900ms")
     found = as_json(cli, SIZE_EXAMPLE, "--plan", WORKED_EXAMPLE, "--accelerator", "L40S", *flags)
     assert found["workload"]["requestsPerSecond"] == 7
     assert found["workload"]["objectives"]["ttft"] == {"percentile": "p99", "limitMs": 900}
@@ -201,18 +201,18 @@ def test_a_table_of_ones_own_takes_the_place_of_the_shipped_one(cli, tmp_path):
         ((LLAMA, "--price", "L4"), 2, "--price 'L4': write for example L4=1.10"),
         ((LLAMA, "--price", "L4=-1"), 2, "--price 'L4=-1'"),
         ((LLAMA, "--rate", "5"), 2, "a workload needs --input-tokens"),
-        ((LLAMA, "--ttft", "p95=1s"), 2, "a workload needs --rate, or --plan"),
+        ((LLAMA, "--ttft", "p95:1s"), 2, "a workload needs --rate, or --plan"),
         ((LLAMA, "--capacity", "5"), 2, "a workload needs --rate, or --plan"),
         ((LLAMA, *WORKLOAD, "--burst", "lots"), 2, "--burst 'lots': write a multiple"),
         ((LLAMA, *WORKLOAD, "--burst", "0.5x1m"), 2, "--burst '0.5x1m'"),
         ((LLAMA, *WORKLOAD, "--burst", "2x0s"), 2, "--burst must be longer than 0s"),
-        ((LLAMA, *WORKLOAD, "--ttft", "fast"), 2, "--ttft 'fast': write a percentile"),
-        ((LLAMA, *WORKLOAD, "--tpot", "p95=fast"), 2, "--tpot: 'fast' is not a duration"),
+        ((LLAMA, *WORKLOAD, "--ttft", "fast"), 2, "--ttft: 'fast' has no percentile"),
+        ((LLAMA, *WORKLOAD, "--tpot", "p95:fast"), 2, "--tpot: 'fast' is not a duration"),
         ((LLAMA, *WORKLOAD, "--capacity", "5"), 2, "--capacity 5: say of what, as in llama-3.1-8b@L4=5"),
         ((LLAMA, *WORKLOAD, "--capacity", "0", "--accelerator", "L4"), 2, "--capacity '0': write requests/s"),
         ((LLAMA, *WORKLOAD, "--capacity", "x@L4=5"), 2, "there is no model 'x'; there are: llama-3.1-8b"),
         ((LLAMA, "--rate", "5", "--input-tokens", "600"), 2, "--input-tokens '600': write quantiles"),
-        ((LLAMA, "--rate", "5", "--input-tokens", "p50=9,p95=3", "--output-tokens", "p50=1"), 2, "less than p50"),
+        ((LLAMA, "--rate", "5", "--input-tokens", "p50:9,p95:3", "--output-tokens", "p50:1"), 2, "less than p50"),
         ((LLAMA, "--vllm", "latest"), 2, "--vllm: 'latest' is no version"),
         ((LLAMA, LLAMA), 2, "two models are called llama-3.1-8b: name them"),
         ((LLAMA, GEMMA, "--log", OLD_LOG, "--accelerator", "L4"), 2, "--log belongs to one model on one accelerator"),
@@ -235,7 +235,7 @@ def test_what_cannot_be_sized_is_one_clear_sentence(cli, arguments, code, words)
     ("arguments", "words"),
     [
         ((GEMMA, "--accelerator", "L4", "--tensor", "1"), "gemma-3-27b on L4: even on TP1 weights and margins need"),
-        ((LLAMA, *WORKLOAD, "--tpot", "p95=1ms", "--accelerator", "H100-SXM"), "one request at a time breaks TPOT"),
+        ((LLAMA, *WORKLOAD, "--tpot", "p95:1ms", "--accelerator", "H100-SXM"), "one request at a time breaks TPOT"),
         ((LLAMA, GEMMA, "--tensor", "3"), "none of 22 options passes; llama-3.1-8b on L4"),
     ],
     ids=["memory", "objective", "several"],

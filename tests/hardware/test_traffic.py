@@ -72,7 +72,7 @@ def test_two_quantiles_make_a_lognormal(quantiles, median, p95):
 
 @pytest.mark.parametrize("quantiles", [{}, {"p50": 10, "p95": 5}])
 def test_quantiles_that_say_nothing_are_refused(quantiles):
-    with pytest.raises(ValueError, match=r"p50=600,p95=2400|less than p50"):
+    with pytest.raises(ValueError, match=r"p50:600,p95:2400|less than p50"):
         Lengths.from_quantiles(quantiles)
 
 

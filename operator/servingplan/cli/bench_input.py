@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import click
 
 from servingplan.cli.files import one_plan_from
+from servingplan.cli.objectives import with_limits
 from servingplan.errors import UsageError
-from servingplan.planning.plan import Objective, Objectives, Plan
-from servingplan.planning.units import parse_duration
-
-_OBJECTIVE = re.compile(r"(p50|p90|p95|p99):(.+)")
+from servingplan.planning.plan import Objectives, Plan
 
 MOST_BURSTY = 0.25
 """vLLM's burstiness for a coefficient of variation of 2: beyond, a window of minutes would hold a few bursts."""
@@ -41,31 +39,19 @@ def a_plan(plan_file: str | None, name: str | None) -> Plan | None:
     return None if plan_file is None else one_plan_from(plan_file, name, option="--name")
 
 
-def objectives(plan: Plan | None, *, goodput_share: float | None, **limits: str | None) -> Objectives:
+def objectives(
+    plan: Plan | None, *, goodput_share: float | None, ttft: str | None, tpot: str | None, e2el: str | None
+) -> Objectives:
     """Of the plan, with those that options state instead. Raises UsageError where there is none."""
-    stated = {name: _objective(name, text) for name, text in limits.items() if text is not None}
     before = Objectives() if plan is None else plan.workload.objectives
-    found = {name: stated.get(name) or getattr(before, name) for name in ("ttft", "tpot", "e2el")}
-    named = [objective for objective in found.values() if objective is not None]
+    found = with_limits(before, ttft=ttft, tpot=tpot, e2el=e2el)
+    named = [objective for objective in (found.ttft, found.tpot, found.e2el) if objective is not None]
     if not named:
         where = "" if plan is None else f" and {plan.key} states none"
         raise UsageError(f"no objective is given{where}: name one, as in --ttft p95:1500ms, or a plan with --plan")
     share = before.goodput_share if goodput_share is None else Decimal(str(goodput_share))
     lowest = min(Decimal(objective.percentile.removeprefix("p")) / 100 for objective in named)
-    return Objectives(**found, goodput_share=share or lowest)
-
-
-def _objective(name: str, text: str) -> Objective:
-    match = _OBJECTIVE.fullmatch(text)
-    if match is None:
-        raise UsageError(f"--{name}: {text!r} has no percentile of p50, p90, p95, p99; write it as p95:1500ms")
-    try:
-        limit = parse_duration(match[2])
-    except ValueError as error:
-        raise UsageError(f"--{name}: {error}; write it as p95:1500ms") from None
-    if not limit:
-        raise UsageError(f"--{name}: a limit of 0 is never kept; write it as p95:1500ms")
-    return Objective(percentile=match[1], limit=limit)
+    return replace(found, goodput_share=share or lowest)
 
 
 def burstiness(cv: float) -> float:

@@ -21,11 +21,11 @@ _WORKLOAD = (
     click.option("--plan", "plan_file", metavar="FILE", help="Workload, objectives, capacity and engine of a plan."),
     click.option("--name", help="The plan of that name, where FILE holds several."),
     click.option("--rate", type=click.FloatRange(min=0, min_open=True), help="Requests/s of the busiest time."),
-    click.option("--input-tokens", metavar="P=N,...", help="Prompt lengths: p50=600,p95=2400."),
-    click.option("--output-tokens", metavar="P=N,...", help="Answer lengths: p50=180,p95=600."),
-    click.option("--ttft", metavar="P=T", help="Objective of the first token: p95=1500ms."),
-    click.option("--tpot", metavar="P=T", help="Objective of each further token: p95=60ms."),
-    click.option("--e2el", metavar="P=T", help="Objective of a whole answer: p95=30s."),
+    click.option("--input-tokens", metavar="P:N,...", help="Prompt lengths: p50:600,p95:2400."),
+    click.option("--output-tokens", metavar="P:N,...", help="Answer lengths: p50:180,p95:600."),
+    click.option("--ttft", metavar="P:LIMIT", help="Objective of the first token: p95:1500ms."),
+    click.option("--tpot", metavar="P:LIMIT", help="Objective of each further token: p95:60ms."),
+    click.option("--e2el", metavar="P:LIMIT", help="Objective of a whole answer: p95:30s."),
     click.option(
         "--burst", default="2x10m", show_default=True, metavar="NxT", help="A multiple of the rate, how long."
     ),

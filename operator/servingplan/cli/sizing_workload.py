@@ -5,7 +5,6 @@ In: flags as typed, a plan where there is one. Out: a `Workload`, and notes for 
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,14 +12,14 @@ from datetime import timedelta
 from decimal import Decimal
 
 from servingplan.cli.instants import parse_span
+from servingplan.cli.objectives import with_limits
 from servingplan.errors import UsageError
 from servingplan.hardware.lengths import Lengths
 from servingplan.hardware.traffic import Workload
-from servingplan.planning.plan import Level, Objective, Objectives, Plan, Rate
+from servingplan.planning.plan import Level, Objectives, Plan, Rate
 from servingplan.planning.units import format_rate
 
-_QUANTILE = re.compile(r"p(50|[5-9]\d)=(\d{1,9})")
-_LIMIT = re.compile(r"(p50|p90|p95|p99)=(.+)")
+_QUANTILE = re.compile(r"p(50|[5-9]\d):(\d{1,9})")
 _BURST = re.compile(r"(\d{1,4}(?:\.\d+)?)x(.+)")
 
 
@@ -110,12 +109,12 @@ def _lengths(which: str, text: str | None, plan: Plan | None) -> Lengths:
         found = [_QUANTILE.fullmatch(part.strip()) for part in text.split(",")]
         quantiles = {f"p{match[1]}": int(match[2]) for match in found if match}
         if None in found or len(quantiles) != len(found) or not all(quantiles.values()):
-            raise UsageError(f"{option} {text!r}: write quantiles in tokens, for example p50=600,p95=2400")
+            raise UsageError(f"{option} {text!r}: write quantiles in tokens, for example p50:600,p95:2400")
     elif plan is not None:
         quantiles = dict(plan.workload.tokens.input if which == "input" else plan.workload.tokens.output)
     if not quantiles:
         where = "" if plan is None else f", or spec.workload.tokens.{which} of {plan.key}"
-        raise UsageError(f"a workload needs {option}{where}: for example p50=600,p95=2400")
+        raise UsageError(f"a workload needs {option}{where}: for example p50:600,p95:2400")
     try:
         return Lengths.from_quantiles(quantiles)
     except ValueError as error:
@@ -124,21 +123,7 @@ def _lengths(which: str, text: str | None, plan: Plan | None) -> Lengths:
 
 def _objectives(flags: Flags, plan: Plan | None) -> Objectives:
     planned = Objectives() if plan is None else plan.workload.objectives
-    return dataclasses.replace(
-        planned,
-        ttft=_objective("--ttft", flags.ttft) or planned.ttft,
-        tpot=_objective("--tpot", flags.tpot) or planned.tpot,
-        e2el=_objective("--e2el", flags.e2el) or planned.e2el,
-    )
-
-
-def _objective(option: str, text: str | None) -> Objective | None:
-    if text is None:
-        return None
-    match = _LIMIT.fullmatch(text)
-    if match is None:
-        raise UsageError(f"{option} {text!r}: write a percentile (p50, p90, p95, p99) and a limit, as in p95=1500ms")
-    return Objective(percentile=match[1], limit=span(option, match[2]))
+    return with_limits(planned, ttft=flags.ttft, tpot=flags.tpot, e2el=flags.e2el)
 
 
 def _burst(text: str) -> tuple[float, timedelta]:

@@ -30,7 +30,7 @@ class Lengths:
         none, or an upper one is smaller than a lower one.
         """
         if not quantiles:
-            raise ValueError("no quantile of the length is stated: write for example p50=600,p95=2400")
+            raise ValueError("no quantile of the length is stated: write for example p50:600,p95:2400")
         names = _USUAL if quantiles.keys() >= _USUAL else quantiles.keys()
         points = sorted((int(name.removeprefix("p")) / 100, quantiles[name]) for name in names)
         (low, lower), (high, upper) = points[0], points[-1]
