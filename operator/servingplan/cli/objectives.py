@@ -1,6 +1,7 @@
 """Objectives as options state them, ``--ttft p95:1500ms``: a percentile and a limit, as a plan has them.
 
-In: the texts of the options, and what a plan states. Out: `Objectives`. Every verb that takes objectives reads them here.
+In: the texts of the options, and what a plan states. Out: `Objectives`. Every verb that takes objectives reads them
+here.
 """
 
 from __future__ import annotations
