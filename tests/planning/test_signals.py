@@ -368,3 +368,23 @@ def test_any_readings_at_any_time_give_numbers_or_a_reason(polls):
             assert all(math.isfinite(rate.value) and rate.value >= 0 for rate in rates if rate is not None)
             assert signals.dispersion >= 1
             assert math.isfinite(signals.dispersion)
+
+
+@pytest.mark.parametrize(
+    ("in_flight", "least"),
+    [
+        ((12, 12, 12, 12), 12.0),
+        ((12, 13, 11, 10), 10.0),
+        ((9, 11, 12, 9), 9.0),
+        ((12, 12, 12, 7), 0.0),
+        ((400, 400, 400, 390), 390.0),
+        ((400, 400, 400, 370), 0.0),
+    ],
+    ids=["steady", "wavers", "one fewer in four", "worked off", "many, wavering", "many, worked off"],
+)
+def test_a_load_that_is_worked_off_does_not_last_and_one_that_wavers_by_chance_does(in_flight, least):
+    record = Record()
+    for index, running in enumerate(in_flight):
+        record = record.heard([a_reading(after(15 * index), running=running)], after(15 * index))
+
+    assert heard(record, after(45)).in_flight_mean.least == least

@@ -32,8 +32,8 @@ LASTS = timedelta(seconds=25)
 """How long a gauge must stay up before it counts: longer than a burst of 20 s, and two scrapes of 15 s that jitter."""
 
 FALLING = 0.97
-"""A gauge that fell below this share of the reading before is being worked off: a burst may be over in 20 s, the queue
-that it leaves is not."""
+"""A gauge that fell below this share of the reading before, and by more than chance, is being worked off: a burst may
+be over in 20 s, the queue that it leaves is not."""
 
 PAUSE = timedelta(minutes=5)
 """The longest time between two readings over which a pod's counts are still placed: Prometheus' own lookback.
@@ -178,7 +178,7 @@ class Record:
 
     def _lasting(self) -> Sequence[Gauges]:
         """The gauges of the last half-minute; none where nobody was heard for that long, or it is being worked off."""
-        if len(self.gauges) < 2 or self.gauges[-1].in_flight < FALLING * self.gauges[-2].in_flight:
+        if len(self.gauges) < 2 or _falls(self.gauges[-2].in_flight, self.gauges[-1].in_flight):
             return ()
         start = self.gauges[-1].at - LASTS
         before = [i for i, gauges in enumerate(self.gauges) if gauges.at <= start]
@@ -300,6 +300,11 @@ def _gauges(gauges: Sequence[Gauges], answered: Sequence[Reading]) -> Sequence[G
         pods=len(answered),
     )
     return (*(old for old in gauges if at - timedelta(seconds=TWO_MINUTES * TICK_S) <= old.at < at), new)
+
+
+def _falls(before: float, after: float) -> bool:
+    """Whether what is in flight is being worked off. What a steady load leaves in flight wavers by about its root."""
+    return after < FALLING * before and before - after > math.sqrt(before)
 
 
 def _arrivals(ticks: Sequence[Counts], stretch: int, step: int) -> Lasting:
