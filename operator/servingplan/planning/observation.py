@@ -72,6 +72,11 @@ class Replica:
     draining: Draining | None = None
 
     @property
+    def progress(self) -> tuple[int, datetime, str]:
+        """Sorts replicas by how far they have come, the furthest behind first."""
+        return list(Stage).index(self.stage), self.since, self.name
+
+    @property
     def starting(self) -> bool:
         """True from its creation until it is verified."""
         lost = self.trouble is not None and self.trouble.reason in LOST

@@ -24,9 +24,8 @@ CLOCK_GRAIN = timedelta(microseconds=1)
 
 def stuck(observation: Observation, lead: timedelta, now: datetime) -> tuple[Replica, ...]:
     """The replicas that have been starting for longer than `lead` (`EffectiveLead.proven`), furthest behind first."""
-    order = list(Stage)
     late = [each for each in observation.replicas if each.starting and now - each.since > lead]
-    return tuple(sorted(late, key=lambda each: (order.index(each.stage), each.since, each.name)))
+    return tuple(sorted(late, key=lambda each: each.progress))
 
 
 def stuck_from(observation: Observation, lead: timedelta, now: datetime) -> datetime | None:

@@ -80,5 +80,4 @@ def _with_remedy(trouble: Trouble, pod: str = "POD") -> str:
 
 
 def _by_progress(replicas: Sequence[Replica]) -> list[Replica]:
-    order = list(Stage)
-    return sorted(replicas, key=lambda replica: (order.index(replica.stage), replica.name))
+    return sorted(replicas, key=lambda replica: replica.progress)
