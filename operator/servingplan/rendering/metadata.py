@@ -78,8 +78,13 @@ def field_manager(installation: str = DEFAULT_INSTALLATION) -> str:
 
 def stable_hash(value: Any) -> str:
     """16 hex digits of the SHA-256 of a value: equal for equal content, whatever order its mappings have."""
+    return stable_digest(value)[:_HASH_DIGITS]
+
+
+def stable_digest(value: Any) -> str:
+    """All 64 hex digits of it, for what is compared with records that others keep."""
     text = json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:_HASH_DIGITS]
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def selector(plan_name: str) -> dict[str, str]:
