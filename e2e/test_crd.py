@@ -19,7 +19,7 @@ from servingplan.api.yaml_reader import read_yaml
 from servingplan.localcluster.failures import KubectlFailed
 from servingplan.localcluster.kubectl import Kubectl
 from support.scalars import SCALARS
-from support.specs import ENGINE, document, targeting
+from support.specs import ENGINE, config_maps, document, targeting
 from support.violations import VIOLATIONS, Violation
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.yaml"))
@@ -121,12 +121,12 @@ def test_an_example_is_accepted_and_means_the_same_to_server_and_command_line(ku
     text = file.read_text(encoding="utf-8").replace("namespace: llm", f"namespace: {namespace}")
     kubectl("apply", "-f", "-", stdin=text)
     documents = read_documents(["-"], standard_input=io.StringIO(text))
-    config = {entry.name: entry.body["data"] for entry in documents if entry.body["kind"] == "ConfigMap"}
+    maps = {entry.name: entry.body["data"] for entry in documents if entry.body["kind"] == "ConfigMap"}
     (plan,) = [entry.body for entry in documents if entry.body["kind"] == "ServingPlan"]
     stored = kubectl.json("get", "splan", plan["metadata"]["name"])
-    stored_config = {name: kubectl.json("get", "configmap", name)["data"] for name in config}
+    stored_maps = {name: kubectl.json("get", "configmap", name)["data"] for name in maps}
     assert stored["spec"] == as_kept(plan)["spec"]
-    assert resolve(stored, stored_config) == resolve(plan, config)
+    assert resolve(stored, config_maps(stored_maps)) == resolve(plan, config_maps(maps))
 
 
 UNQUOTED = """

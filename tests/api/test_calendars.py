@@ -10,7 +10,7 @@ from servingplan.api.calendars import FIRST_DATE, LAST_DATE
 from servingplan.api.resolve import resolve
 from servingplan.errors import InvalidPlan
 from servingplan.planning.plan import Rate, TreatAs
-from support.specs import document, scheduled
+from support.specs import config_maps, document, scheduled
 
 HOLIDAYS = {"name": "holidays", "configMap": {"name": "days"}, "treatAs": "Base"}
 
@@ -26,7 +26,7 @@ def day(start, *more):
 
 def resolved(data, **calendar):
     plan = document(**scheduled(calendars=[{**HOLIDAYS, **calendar}]))
-    return resolve(plan, {"days": data} if data is not None else {})
+    return resolve(plan, config_maps({"days": data} if data is not None else {}))
 
 
 def dates_of(text, key="calendar.ics"):
@@ -130,4 +130,4 @@ def test_what_a_calendar_means():
     assert resolved(data).calendars[0].treat_as is TreatAs.BASE
     assert resolved(data, treatAs="Sun").calendars[0].treat_as == 6
     with_rate = document(**scheduled(calendars=[{**HOLIDAYS, "treatAs": None, "requestsPerSecond": 3}]))
-    assert resolve(with_rate, {"days": data}).calendars[0].treat_as == Rate(requests_per_second=3)
+    assert resolve(with_rate, config_maps({"days": data})).calendars[0].treat_as == Rate(requests_per_second=3)

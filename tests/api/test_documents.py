@@ -9,7 +9,7 @@ import pytest
 
 from servingplan.api.documents import read_documents, read_plans
 from servingplan.errors import InputError
-from support.specs import config_map, document
+from support.specs import config_map, config_maps, document
 
 
 def written(folder, name, *objects):
@@ -34,13 +34,13 @@ def test_a_file_holds_a_plan_and_its_config_maps(tmp_path):
     (plan,) = plans_in(file)
     assert plan.document.body == document()
     assert (plan.document.file, plan.document.line) == (file, 1)
-    assert plan.config == {"week": {"profile.csv": "x"}}
+    assert plan.references == config_maps({"week": {"profile.csv": "x"}})
 
 
 def test_config_maps_of_other_files_count_and_those_of_other_namespaces_do_not(tmp_path):
     plan = written(tmp_path, "a.yaml", document())
     maps = written(tmp_path, "b.json", config_map("mine", {"dates": "x"}), config_map("not", {}, namespace="other"))
-    assert plans_in(plan, maps)[0].config == {"mine": {"dates": "x"}}
+    assert plans_in(plan, maps)[0].references == config_maps({"mine": {"dates": "x"}})
 
 
 def test_a_directory_is_all_its_yaml_and_json_files_by_name(tmp_path):
@@ -64,7 +64,7 @@ def test_a_plan_without_a_namespace_is_in_the_default_one_with_its_config_maps()
     plan, week = document(), config_map("week", {"dates": "x"})
     del plan["metadata"]["namespace"], week["metadata"]["namespace"]
     text = f"{json.dumps(plan)}\n---\n{json.dumps(week)}"
-    assert plans_in("-", standard_input=text)[0].config == {"week": {"dates": "x"}}
+    assert plans_in("-", standard_input=text)[0].references == config_maps({"week": {"dates": "x"}})
 
 
 def test_objects_of_other_kinds_are_passed_over(tmp_path):

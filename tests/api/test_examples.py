@@ -19,7 +19,7 @@ FILES = sorted(EXAMPLES.glob("*.yaml"))
 
 def read(file: Path) -> tuple[Plan, dict]:
     (plan,) = read_plans([str(file)], standard_input=io.StringIO())
-    return resolve(plan.document.body, plan.config), dict(plan.document.body["spec"])
+    return resolve(plan.document.body, plan.references), dict(plan.document.body["spec"])
 
 
 def test_there_are_examples():

@@ -9,7 +9,7 @@ import pytest
 from servingplan.api.resolve import resolve
 from servingplan.errors import InvalidPlan
 from servingplan.planning.plan import WEEKDAYS
-from support.specs import document, scheduled
+from support.specs import config_maps, document, scheduled
 
 PLAN = document(**scheduled(profile={"configMap": {"name": "week"}}))
 
@@ -22,7 +22,7 @@ def hourly(**replaced):
 
 
 def profile_of(text):
-    return resolve(PLAN, {"week": {"profile.csv": text}}).profile
+    return resolve(PLAN, config_maps({"week": {"profile.csv": text}})).profile
 
 
 def complaints_about(text):

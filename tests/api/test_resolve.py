@@ -8,7 +8,8 @@ from fractions import Fraction
 
 import pytest
 
-from servingplan.api.resolve import referenced_config_maps, resolve
+from servingplan.api.references import Kind, Reference, referenced
+from servingplan.api.resolve import resolve
 from servingplan.api.target import OWNED_OF_CONTAINER
 from servingplan.errors import InvalidPlan
 from servingplan.planning.plan import CronWindow, Lead, Objective, PoolCapacity, Rate, Reserve, Total, Window
@@ -125,8 +126,8 @@ def test_resolving_twice_gives_equal_plans():
 def test_the_config_maps_of_a_plan_are_those_it_names():
     calendars = [{"name": "a", "configMap": {"name": "one"}}, {"name": "b", "configMap": {"name": 2}}, "broken"]
     plan = document(**scheduled(profile={"configMap": {"name": "week"}}, calendars=calendars))
-    assert referenced_config_maps(plan) == {"one", "week"}
-    assert referenced_config_maps({"spec": "broken"}) == frozenset()
+    assert referenced(plan) == {Reference(Kind.CONFIG_MAP, name) for name in ("one", "week")}
+    assert referenced({"spec": "broken"}) == frozenset()
 
 
 # ---- problems ---------------------------------------------------------------------------------------------

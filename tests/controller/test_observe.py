@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from servingplan.api.references import Kind, Reference
 from servingplan.api.resolve import resolve
 from servingplan.clients.answers import KindNotServed
 from servingplan.clients.references import ObjectRef
@@ -17,7 +18,7 @@ from servingplan.rendering.metadata import ADOPT_ANNOTATION, INSTALLATION_LABEL,
 from servingplan.rendering.situation import Accelerators
 from support.api_server import ApiServer
 from support.live import StillClock, autoscaler, live_plan, node, pod, ready_pod, workload
-from support.specs import ENGINE, config_map, document, targeting
+from support.specs import ENGINE, config_map, config_maps, document, targeting
 
 GPU = [{"nvidia.com/gpu": "2"}]
 
@@ -279,23 +280,27 @@ async def test_an_engine_s_accelerators_are_known_before_it_exists() -> None:
     assert (await looking.look()).accelerators == Accelerators(allocatable=8, elastic=False)
 
 
-# ---- ConfigMaps ----
+# ---- what a plan refers to ----
+
+
+def maps(*names: str) -> frozenset[Reference]:
+    return frozenset(Reference(Kind.CONFIG_MAP, name) for name in names)
 
 
 async def test_config_maps_are_taken_from_the_watch_or_read_and_kept_for_a_while() -> None:
     looking = Looking(document(), config_map("read", {"dates": "2026-12-24"}))
-    looking.store.put_config_map(config_map("watched", {"profile.csv": "x"}))
-    names = frozenset({"watched", "read", "missing"})
-    expected = {"watched": {"profile.csv": "x"}, "read": {"dates": "2026-12-24"}, "missing": None}
-    assert await looking.observer.config(looking.key, names) == expected
+    looking.store.put_content(Kind.CONFIG_MAP, config_map("watched", {"profile.csv": "x"}))
+    wanted = maps("watched", "read", "missing")
+    expected = config_maps({"watched": {"profile.csv": "x"}, "read": {"dates": "2026-12-24"}, "missing": None})
+    assert await looking.observer.references(looking.key, wanted) == expected
     looking.server.objects.clear()
-    assert await looking.observer.config(looking.key, names) == expected
-    assert not looking.observer.watches_all(looking.key, names)
-    assert looking.observer.watches_all(looking.key, frozenset({"watched"}))
+    assert await looking.observer.references(looking.key, wanted) == expected
+    assert not looking.observer.watches_all(looking.key, wanted)
+    assert looking.observer.watches_all(looking.key, maps("watched"))
 
 
 async def test_a_config_map_that_gets_the_label_counts_at_once() -> None:
-    looking = Looking(document(), config_map("calendar", {"dates": "old"}))
-    assert await looking.observer.config(looking.key, frozenset({"calendar"})) == {"calendar": {"dates": "old"}}
-    looking.store.put_config_map(config_map("calendar", {"dates": "new"}))
-    assert await looking.observer.config(looking.key, frozenset({"calendar"})) == {"calendar": {"dates": "new"}}
+    looking, wanted = Looking(document(), config_map("calendar", {"dates": "old"})), maps("calendar")
+    assert await looking.observer.references(looking.key, wanted) == config_maps({"calendar": {"dates": "old"}})
+    looking.store.put_content(Kind.CONFIG_MAP, config_map("calendar", {"dates": "new"}))
+    assert await looking.observer.references(looking.key, wanted) == config_maps({"calendar": {"dates": "new"}})

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from planning.loop import berlin
+from servingplan.api.references import Kind
 from servingplan.clients.references import ObjectRef
 from servingplan.controller import observe
 from servingplan.controller.reconcile import CONFLICT_RETRY_MAX_S, CONFLICT_RETRY_S, REFUSED_RETRY_S
@@ -121,7 +122,7 @@ async def test_a_missing_config_map_is_looked_for_every_minute() -> None:
     operator = await seen(**WITH_CALENDAR)
     assert operator.said("PlanValid") == "False Invalid"
     assert "holidays" in operator.message("PlanValid")
-    assert await operator.look() == observe.CONFIG_MAPS_EVERY_S
+    assert await operator.look() == observe.UNWATCHED_EVERY_S
 
 
 async def test_a_config_map_that_is_not_watched_is_read_again_after_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +132,7 @@ async def test_a_config_map_that_is_not_watched_is_read_again_after_a_minute(mon
     operator.run_target(5)
     operator.server.put(config_map("holidays", {"dates": "2026-12-25"}))
     operator.apply_plan(**WITH_CALENDAR)
-    assert await operator.look() == observe.CONFIG_MAPS_EVERY_S
+    assert await operator.look() == observe.UNWATCHED_EVERY_S
     operator.server.put(config_map("holidays", {"dates": "2026-12-01"}))
     now_s += 59
     await operator.look()
@@ -144,7 +145,7 @@ async def test_a_config_map_that_is_not_watched_is_read_again_after_a_minute(mon
 async def test_a_watched_config_map_needs_no_reading() -> None:
     operator = SmallOperator("2026-12-01T12:00")
     operator.run_target(5)
-    operator.store.put_config_map(config_map("holidays", {"dates": "2026-12-25"}))
+    operator.store.put_content(Kind.CONFIG_MAP, config_map("holidays", {"dates": "2026-12-25"}))
     operator.apply_plan(**WITH_CALENDAR)
     assert await operator.look() is None
     assert not [read for read in operator.server.reads if "ConfigMap" in read]
@@ -314,7 +315,9 @@ async def test_what_counts_dates_is_looked_at_when_a_date_begins() -> None:
 async def test_a_calendar_that_runs_out_says_so_at_midnight() -> None:
     operator = SmallOperator("2026-12-05T12:00")
     operator.run_target(2)
-    operator.store.put_config_map(config_map("holidays", {"dates": "2026-12-05", "validUntil": "2026-12-05"}))
+    operator.store.put_content(
+        Kind.CONFIG_MAP, config_map("holidays", {"dates": "2026-12-05", "validUntil": "2026-12-05"})
+    )
     operator.apply_plan(**WITH_CALENDAR)
     await operator.look()
     assert operator.said("PlanValid") == "True Resolved"

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from planning.loop import berlin
+from servingplan.api.references import References
 from servingplan.controller.resolved import ResolvedPlans, coming_midnight, highest_requirement
 from servingplan.controller.store import Key
 from servingplan.planning.plan import Override, Total
 from support.plans import a_plan
-from support.specs import document, scheduled
+from support.specs import config_maps, document, scheduled
 
 KEY = Key("llm", "support-chat")
 CALENDAR = scheduled(calendars=[{"name": "holidays", "configMap": {"name": "holidays"}, "treatAs": "Base"}])
@@ -35,24 +36,24 @@ def test_the_order_of_a_config_maps_keys_is_no_change() -> None:
         {"dates": "2026-12-25", "validUntil": "2026-12-31"},
         {"validUntil": "2026-12-31", "dates": "2026-12-25"},
     )
-    first = plans.get(KEY, stored(**CALENDAR), {"holidays": one})
-    assert plans.get(KEY, stored(**CALENDAR), {"holidays": other}) is first
+    first = plans.get(KEY, stored(**CALENDAR), config_maps({"holidays": one}))
+    assert plans.get(KEY, stored(**CALENDAR), config_maps({"holidays": other})) is first
 
 
 @pytest.mark.parametrize(
-    ("later", "config"),
+    ("later", "references"),
     [
-        (stored(generation=2, **CALENDAR), {"holidays": {"dates": "2026-12-25"}}),
-        (stored(uid="u-2", **CALENDAR), {"holidays": {"dates": "2026-12-25"}}),
-        (stored(**CALENDAR), {"holidays": {"dates": "2026-12-26"}}),
-        (stored(**CALENDAR), {"holidays": None}),
+        (stored(generation=2, **CALENDAR), config_maps({"holidays": {"dates": "2026-12-25"}})),
+        (stored(uid="u-2", **CALENDAR), config_maps({"holidays": {"dates": "2026-12-25"}})),
+        (stored(**CALENDAR), config_maps({"holidays": {"dates": "2026-12-26"}})),
+        (stored(**CALENDAR), config_maps({"holidays": None})),
     ],
     ids=["an edit", "another plan of that name", "an edited calendar", "a calendar that is gone"],
 )
-def test_a_plan_is_resolved_again_after(later: dict[str, Any], config: dict[str, Any]) -> None:
+def test_a_plan_is_resolved_again_after(later: dict[str, Any], references: References) -> None:
     plans = ResolvedPlans()
-    first = plans.get(KEY, stored(**CALENDAR), {"holidays": {"dates": "2026-12-25"}})
-    assert plans.get(KEY, later, config) is not first
+    first = plans.get(KEY, stored(**CALENDAR), config_maps({"holidays": {"dates": "2026-12-25"}}))
+    assert plans.get(KEY, later, references) is not first
 
 
 def test_a_plan_that_does_not_resolve_has_all_its_problems() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from servingplan.api.references import Kind, Reference
 from servingplan.clients.references import ObjectRef
 from servingplan.controller.store import Key, Node, Store, target_of
 from servingplan.rendering.metadata import PLAN_LABEL
@@ -149,12 +150,12 @@ def test_a_scaled_object_that_names_no_kind_scales_a_deployment() -> None:
 def test_a_config_map_concerns_its_readers_once_per_change() -> None:
     profile = {"configMap": {"name": "profile"}}
     store = a_store(live_plan(document(**scheduled(profile=profile))), target_plan())
-    assert store.put_config_map(config_map("profile", {"profile.csv": "a"})) == {ENGINE}
-    assert store.put_config_map(config_map("profile", {"profile.csv": "a"})) == set()
-    assert store.put_config_map(config_map("profile", {"profile.csv": "b"})) == {ENGINE}
-    assert store.put_config_map(config_map("other", {})) == set()
-    assert store.drop_config_map("llm", "profile") == {ENGINE}
-    assert store.config_maps == {("llm", "other"): {}}
+    assert store.put_content(Kind.CONFIG_MAP, config_map("profile", {"profile.csv": "a"})) == {ENGINE}
+    assert store.put_content(Kind.CONFIG_MAP, config_map("profile", {"profile.csv": "a"})) == set()
+    assert store.put_content(Kind.CONFIG_MAP, config_map("profile", {"profile.csv": "b"})) == {ENGINE}
+    assert store.put_content(Kind.CONFIG_MAP, config_map("other", {})) == set()
+    assert store.drop_content(Kind.CONFIG_MAP, config_map("profile", {})) == {ENGINE}
+    assert store.contents == {("llm", Reference(Kind.CONFIG_MAP, "other")): {}}
 
 
 # ---- nodes ----
@@ -190,9 +191,9 @@ def test_complete_lists_replace_everything() -> None:
     store = a_store(engine_plan(), target_plan())
     store.put_autoscaler(autoscaler())
     store.put_node(node())
-    store.put_config_map(config_map("profile", {}))
-    store.replace([target_plan(target="web")], [], [], [])
+    store.put_content(Kind.CONFIG_MAP, config_map("profile", {}))
+    store.replace([target_plan(target="web")], {}, [], [])
     assert store.plans.keys() == {TARGETING}
-    assert (store.config_maps, store.autoscalers, store.nodes) == ({}, {}, {})
+    assert (store.contents, store.autoscalers, store.nodes) == ({}, {}, {})
     assert store.autoscaler_of(target_of(target_plan())) is None
     assert (store.concerned(workload("vllm")), store.concerned(workload("web"))) == (set(), {TARGETING})

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from servingplan.api.references import Kind, Reference
 from servingplan.clients.answers import KindNotServed
 from servingplan.clients.kubernetes import ObjectList
 from servingplan.clients.references import ObjectRef
@@ -100,9 +101,9 @@ def profile(text: str) -> dict[str, Any]:
 def test_a_config_map_wakes_its_readers_when_its_data_changes_and_when_it_goes() -> None:
     seen = Watching(plan(**scheduled(profile={"configMap": {"name": "profile"}})), plan("targeting", **targeting()))
     for kind, text in (("ADDED", "a"), ("MODIFIED", "a"), ("MODIFIED", "b"), ("DELETED", "b")):
-        seen.watches.config_map(kind, profile(text))
+        seen.watches.referred(Kind.CONFIG_MAP, kind, profile(text))
     assert seen.keys == [ENGINE] * 3
-    assert seen.store.config_maps == {}
+    assert seen.store.contents == {}
 
 
 def test_workloads_and_pods_wake_their_plans_once_a_burst_is_over() -> None:
@@ -169,14 +170,14 @@ async def test_what_comes_while_lists_are_read_counts_more_than_the_lists() -> N
         seen.watches.plan("ADDED", plan("coming"))
         seen.watches.plan("MODIFIED", plan(generation=2))
         seen.watches.plan("DELETED", plan("leaving"))
-        seen.watches.config_map("MODIFIED", profile("new"))
+        seen.watches.referred(Kind.CONFIG_MAP, "MODIFIED", profile("new"))
         seen.watches.node("DELETED", node())
 
     seen.lists.before_last = meanwhile
     await seen.watches.relist(())
     assert seen.store.plans.keys() == {ENGINE, Key("llm", "coming")}
     assert seen.store.plans[ENGINE]["metadata"]["generation"] == 2
-    assert seen.store.config_maps == {("llm", "profile"): {"profile.csv": "new"}}
+    assert seen.store.contents == {("llm", Reference(Kind.CONFIG_MAP, "profile")): {"profile.csv": "new"}}
     assert seen.store.nodes == {}
     seen.lists.before_last = lambda: None
     await seen.watches.relist(())

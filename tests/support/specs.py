@@ -7,6 +7,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+from servingplan.api.references import Kind, Reference, References
 from servingplan.api.yaml_reader import read_yaml
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -49,6 +50,11 @@ def scheduled(**changes: Any) -> dict[str, Any]:
     """Overrides of `document` that replace fields of the schedule; None removes one."""
     fields = {**deepcopy(dict(WORKED_EXAMPLE["schedule"])), **changes}
     return {"schedule": {key: value for key, value in fields.items() if value is not None}}
+
+
+def config_maps(data: Mapping[str, Mapping[str, str] | None]) -> References:
+    """What a plan refers to, where that is ConfigMaps alone: their data by name."""
+    return {Reference(Kind.CONFIG_MAP, name): entries for name, entries in data.items()}
 
 
 def config_map(name: str, data: Mapping[str, str], namespace: str = "llm") -> dict[str, Any]:

@@ -15,7 +15,8 @@ from typing import Any
 import icalendar
 import recurring_ical_events
 
-from servingplan.api.config_maps import ConfigSource, entry_of, limited
+from servingplan.api.config_maps import data_of, entry_of, limited
+from servingplan.api.references import References
 from servingplan.api.schedule import CalendarSpec
 from servingplan.errors import InputError, Problem
 from servingplan.planning.plan import WEEKDAYS, Calendar, Rate, TreatAs
@@ -30,12 +31,12 @@ ICS_KEY, DATES_KEY, VALID_UNTIL_KEY = "calendar.ics", "dates", "validUntil"
 _TOO_FREQUENT = frozenset({"SECONDLY", "MINUTELY", "HOURLY"})
 
 
-def calendar(wire: CalendarSpec, path: str, config: ConfigSource) -> tuple[Calendar, tuple[Problem, ...]]:
+def calendar(wire: CalendarSpec, path: str, references: References) -> tuple[Calendar, tuple[Problem, ...]]:
     """The calendar and its warnings. Raises InputError where it is missing, empty or cannot be read."""
     name = wire.config_map.name
-    key, text = entry_of(config, name, (ICS_KEY, DATES_KEY), path)
+    key, text = entry_of(references, name, (ICS_KEY, DATES_KEY), path)
     dates, complaints, remarks = _parsed_ics(text) if key == ICS_KEY else _parsed_dates(text)
-    valid_until, complaint = _valid_until(config, name)
+    valid_until, complaint = _valid_until(references, name)
     where, source = f"{path}.configMap.name", f"of ConfigMap {name!r}"
     problems = [
         Problem(path=where, reason="InvalidCalendar", message=f"{key} {source}, {words}") for words in complaints
@@ -62,8 +63,8 @@ def _treat_as(wire: CalendarSpec) -> TreatAs | int | Rate:
     return TreatAs.BASE if wire.treat_as == "Base" else WEEKDAYS.index(wire.treat_as)
 
 
-def _valid_until(config: ConfigSource, name: str) -> tuple[date | None, str | None]:
-    text = (config.get(name) or {}).get(VALID_UNTIL_KEY)
+def _valid_until(references: References, name: str) -> tuple[date | None, str | None]:
+    text = (data_of(references, name) or {}).get(VALID_UNTIL_KEY)
     if text is None:
         return None, None
     try:

@@ -1,35 +1,25 @@
-"""The ConfigMaps that a plan refers to: which they are, and one key of one of them.
+"""One key of one of the ConfigMaps that a plan refers to.
 
-Place in the flow: whoever calls ``resolve`` brings a `ConfigSource`; ``profiles`` and ``calendars`` read from it.
+Place in the flow: ``profiles`` and ``calendars`` read `References` through here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from servingplan.api.schema import plan_schema, walk
+from servingplan.api.references import Content, Kind, Reference, References
 from servingplan.errors import InputError, Problem
-
-ConfigSource = Mapping[str, Mapping[str, str] | None]
-"""`data` of the ConfigMaps of the plan's namespace, by name; None, or no entry, where there is none."""
 
 MAX_REPORTED = 10
 """Problems reported of one ConfigMap: enough to see what is wrong, few enough to read."""
 
 
-def referenced_config_maps(document: Mapping[str, Any]) -> frozenset[str]:
-    """Names of the ConfigMaps that a plan refers to, of malformed documents too."""
-    return frozenset(
-        value["name"]
-        for path, value, _ in walk(document, plan_schema())
-        if path.endswith(".configMap") and isinstance(value, Mapping) and isinstance(value.get("name"), str)
-    )
+def data_of(references: References, name: str) -> Content | None:
+    """The data of a ConfigMap; None where there is none."""
+    return references.get(Reference(Kind.CONFIG_MAP, name))
 
 
-def entry_of(config: ConfigSource, name: str, keys: tuple[str, ...], path: str) -> tuple[str, str]:
+def entry_of(references: References, name: str, keys: tuple[str, ...], path: str) -> tuple[str, str]:
     """The first of `keys` that the ConfigMap has, and its text. Raises InputError where there is none."""
-    data = config.get(name)
+    data = data_of(references, name)
     where = f"{path}.configMap.name"
     wanted = " or ".join(keys)
     if data is None:

@@ -1,8 +1,8 @@
-"""Files of the command line: ServingPlans, and the ConfigMaps that they refer to.
+"""Files of the command line: ServingPlans, and what they refer to.
 
-Place in the flow: in, paths (files, directories, ``-`` for standard input); out, plans as plain JSON with their
-ConfigMaps, ready for ``resolve``, or `InputError` with one clear problem for each file that cannot be used. Talks to
-no cluster.
+Place in the flow: in, paths (files, directories, ``-`` for standard input); out, plans as plain JSON with what
+they may refer to, ready for ``resolve``, or `InputError` with one clear problem for each file that cannot be used.
+Talks to no cluster.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
-from servingplan.api.config_maps import ConfigSource
+from servingplan.api.references import Kind, Reference, References, content
 from servingplan.api.resolve import DEFAULT_NAMESPACE
 from servingplan.api.v1alpha1 import API_VERSION, GROUP, KIND
 from servingplan.api.yaml_reader import Unreadable, read_yaml
@@ -53,14 +53,14 @@ class Document:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanDocument:
-    """A ServingPlan and `data` of all ConfigMaps of its namespace that were read with it."""
+    """A ServingPlan, and all that was read with it and that a plan of its namespace may refer to."""
 
     document: Document
-    config: ConfigSource
+    references: References
 
 
 def read_plans(paths: Sequence[str], *, standard_input: TextIO) -> tuple[PlanDocument, ...]:
-    """The plans of all paths, in order, each with the ConfigMaps that any of the paths holds.
+    """The plans of all paths, in order, each with what any of the paths holds of its namespace.
 
     Objects of other kinds are passed over: a file may hold a whole application. Raises InputError with a problem for
     every file that cannot be read, a name that is used twice, and for paths without any plan.
@@ -72,7 +72,7 @@ def read_plans(paths: Sequence[str], *, standard_input: TextIO) -> tuple[PlanDoc
         problems.append(_no_plan(paths, documents))
     if problems:
         raise InputError(*problems)
-    return tuple(PlanDocument(document=plan, config=_config_of(plan.namespace, documents)) for plan in plans)
+    return tuple(PlanDocument(document=plan, references=_references_of(plan.namespace, documents)) for plan in plans)
 
 
 def read_documents(paths: Sequence[str], *, standard_input: TextIO) -> tuple[Document, ...]:
@@ -181,7 +181,7 @@ def _twice(documents: Sequence[Document]) -> Iterator[Problem]:
     first: dict[tuple[str, str, str], Document] = {}
     for document in documents:
         kind = document.body["kind"]
-        if kind not in {KIND, "ConfigMap"} or not document.name:
+        if kind not in {KIND, *Kind} or not document.name:
             continue
         before = first.setdefault((kind, document.namespace, document.name), document)
         if before is not document:
@@ -199,16 +199,10 @@ def _no_plan(paths: Sequence[str], documents: Sequence[Document]) -> Problem:
     )
 
 
-def _config_of(namespace: str, documents: Sequence[Document]) -> ConfigSource:
+def _references_of(namespace: str, documents: Sequence[Document]) -> References:
     return {
-        document.name: _text_entries(document.body.get("data"))
+        Reference(kind, document.name): content(kind, document.body)
         for document in documents
-        if document.body["kind"] == "ConfigMap" and document.namespace == namespace
+        for kind in Kind
+        if document.body["kind"] == kind and document.namespace == namespace
     }
-
-
-def _text_entries(data: Any) -> Mapping[str, str]:
-    """As the API server holds it: text only. A number in a ConfigMap's data is refused by kubectl too."""
-    if not isinstance(data, Mapping):
-        return {}
-    return {key: value for key, value in data.items() if isinstance(value, str)}

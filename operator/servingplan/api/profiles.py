@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 
-from servingplan.api.config_maps import ConfigSource, entry_of, limited
+from servingplan.api.config_maps import entry_of, limited
+from servingplan.api.references import References
 from servingplan.api.schedule import ProfileSpec
 from servingplan.api.wire import MAX_RATE
 from servingplan.errors import InputError, Problem
@@ -28,9 +29,9 @@ Slot = tuple[int, int, int]
 """Weekday (0 = Monday), hour, minute."""
 
 
-def profile(wire: ProfileSpec, path: str, config: ConfigSource) -> Profile:
+def profile(wire: ProfileSpec, path: str, references: References) -> Profile:
     """The profile. Raises InputError for a missing ConfigMap and for every wrong, missing or doubled row."""
-    _, text = entry_of(config, wire.config_map.name, (PROFILE_KEY,), path)
+    _, text = entry_of(references, wire.config_map.name, (PROFILE_KEY,), path)
     rates, complaints = _parsed(text)
     if complaints:
         where, file = f"{path}.configMap.name", f"{PROFILE_KEY} of ConfigMap {wire.config_map.name!r}"

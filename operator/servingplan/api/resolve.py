@@ -1,6 +1,6 @@
 """From the wire to a `Plan`, or to everything that is wrong with it at once.
 
-Place in the flow: in, a ServingPlan as plain JSON and the ConfigMaps it refers to; out, validated values, after which
+Place in the flow: in, a ServingPlan as plain JSON and what it refers to; out, validated values, after which
 nothing is optional that has a default. The operator and the command line both come through here. Has no clock.
 
 Two passes over the same converters: the first checks every part that is sound in form and collects all problems, the
@@ -19,11 +19,11 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from servingplan.api import calendars, profiles, target, windows
-from servingplan.api.config_maps import ConfigSource, referenced_config_maps
 from servingplan.api.engine import EngineSpec, TargetRefSpec
 from servingplan.api.feedback import FeedbackSpec, ScrapeSpec
 from servingplan.api.objectives import ObjectiveSpec
 from servingplan.api.plausibility import implausible
+from servingplan.api.references import References
 from servingplan.api.schedule import CalendarSpec, OverrideSpec, ProfileSpec, WindowSpec
 from servingplan.api.schema import plan_schema, walk
 from servingplan.api.v1alpha1 import (
@@ -41,8 +41,6 @@ from servingplan.planning import plan as values
 from servingplan.planning.target import Engine, Target
 from servingplan.planning.units import exact, parse_duration, parse_percent
 
-__all__ = ["ConfigSource", "referenced_config_maps", "resolve"]
-
 LEAD_CAP = 3
 """Default of leadTime.max, in declared leads: a lead beyond it is a fault to look at, not one to plan for."""
 
@@ -50,19 +48,19 @@ DEFAULT_NAMESPACE = "default"
 """Where kubectl puts an object that names no namespace."""
 
 
-def resolve(document: Mapping[str, Any], config: ConfigSource) -> values.Plan:
+def resolve(document: Mapping[str, Any], references: References) -> values.Plan:
     """The plan. Raises InvalidPlan with every problem, in the order of their paths.
 
-    document: a ServingPlan as plain JSON, with or without the API server's defaults. config: `data` of the ConfigMaps
-    in its namespace that `referenced_config_maps` names.
+    document: a ServingPlan as plain JSON, with or without the API server's defaults. references: what decides of the
+    objects in its namespace that `referenced` names.
     """
     kept = as_kept(document)
     problems = [*form_problems(kept)]
-    problems += _part_problems(kept, config, problems)
+    problems += _part_problems(kept, references, problems)
     if problems:
         raise InvalidPlan(*sorted(dict.fromkeys(problems), key=_by_path))
     spec = ServingPlanSpec.model_validate_json(json.dumps(kept["spec"]))
-    plan = _plan(kept["metadata"], spec, config)
+    plan = _plan(kept["metadata"], spec, references)
     return replace(plan, warnings=(*plan.warnings, *implausible(plan)))
 
 
@@ -74,21 +72,21 @@ def _by_path(problem: Problem) -> tuple[tuple[str | int, ...], ...]:
 
 # ---- first pass: every problem ----------------------------------------------------------------------------
 
-Check = Callable[[Any, str, ConfigSource], object]
+Check = Callable[[Any, str, References], object]
 
 
-def _without_config(convert: Callable[[Any, str], object]) -> Check:
+def _alone(convert: Callable[[Any, str], object]) -> Check:
     return lambda wire, path, _: convert(wire, path)
 
 
 PARTS: Mapping[str, tuple[TypeAdapter[Any], Check]] = {
-    "spec.engine": (TypeAdapter(EngineSpec), _without_config(target.engine)),
-    "spec.engine.extraArgs": (TypeAdapter(list[str]), _without_config(target.extra_args)),
-    "spec.engine.podTemplate": (TypeAdapter(dict[str, Any]), _without_config(target.pod_template)),
-    "spec.targetRef": (TypeAdapter(TargetRefSpec), _without_config(target.target_ref)),
-    "spec.schedule.timeZone": (TypeAdapter(str), _without_config(windows.zone)),
-    "spec.schedule.windows[]": (TypeAdapter(WindowSpec), _without_config(windows.window)),
-    "spec.schedule.overrides[]": (TypeAdapter(OverrideSpec), _without_config(windows.override)),
+    "spec.engine": (TypeAdapter(EngineSpec), _alone(target.engine)),
+    "spec.engine.extraArgs": (TypeAdapter(list[str]), _alone(target.extra_args)),
+    "spec.engine.podTemplate": (TypeAdapter(dict[str, Any]), _alone(target.pod_template)),
+    "spec.targetRef": (TypeAdapter(TargetRefSpec), _alone(target.target_ref)),
+    "spec.schedule.timeZone": (TypeAdapter(str), _alone(windows.zone)),
+    "spec.schedule.windows[]": (TypeAdapter(WindowSpec), _alone(windows.window)),
+    "spec.schedule.overrides[]": (TypeAdapter(OverrideSpec), _alone(windows.override)),
     "spec.schedule.profile": (TypeAdapter(ProfileSpec), profiles.profile),
     "spec.schedule.calendars[]": (TypeAdapter(CalendarSpec), calendars.calendar),
 }
@@ -96,7 +94,7 @@ PARTS: Mapping[str, tuple[TypeAdapter[Any], Check]] = {
 that a mistake beside it does not hide it."""
 
 
-def _part_problems(kept: Mapping[str, Any], config: ConfigSource, known: list[Problem]) -> Iterator[Problem]:
+def _part_problems(kept: Mapping[str, Any], references: References, known: list[Problem]) -> Iterator[Problem]:
     unsound = [problem.path for problem in known]
     for path, value, _ in walk(kept, plan_schema()):
         part = PARTS.get(re.sub(r"\[\d+\]", "[]", path))
@@ -104,7 +102,7 @@ def _part_problems(kept: Mapping[str, Any], config: ConfigSource, known: list[Pr
             continue
         adapter, check = part
         try:
-            check(adapter.validate_json(json.dumps(value)), path, config)
+            check(adapter.validate_json(json.dumps(value)), path, references)
         except InputError as error:
             yield from error.problems
 
@@ -116,11 +114,11 @@ def _within(path: str, part: str) -> bool:
 # ---- second pass: the plan --------------------------------------------------------------------------------
 
 
-def _plan(metadata: Mapping[str, Any], spec: ServingPlanSpec, config: ConfigSource) -> values.Plan:
+def _plan(metadata: Mapping[str, Any], spec: ServingPlanSpec, references: References) -> values.Plan:
     schedule = spec.schedule
     stated_windows = [windows.window(wire, "spec.schedule.windows") for wire in schedule.windows]
     calendars_and_warnings = [
-        calendars.calendar(wire, f"spec.schedule.calendars[{index}]", config)
+        calendars.calendar(wire, f"spec.schedule.calendars[{index}]", references)
         for index, wire in enumerate(schedule.calendars)
     ]
     runs = _target(spec)
@@ -139,7 +137,7 @@ def _plan(metadata: Mapping[str, Any], spec: ServingPlanSpec, config: ConfigSour
         cron_windows=tuple(window for window in stated_windows if isinstance(window, values.CronWindow)),
         profile=None
         if schedule.profile is None
-        else profiles.profile(schedule.profile, "spec.schedule.profile", config),
+        else profiles.profile(schedule.profile, "spec.schedule.profile", references),
         calendars=tuple(calendar for calendar, _ in calendars_and_warnings),
         overrides=tuple(windows.override(wire, "spec.schedule.overrides") for wire in schedule.overrides),
         lead=_lead(spec.lead_time),

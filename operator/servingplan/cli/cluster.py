@@ -1,4 +1,4 @@
-"""The cluster, as the verbs for people on call need it: read plans and ConfigMaps, apply parts of a plan.
+"""The cluster, as the verbs for people on call need it: read plans and what they refer to, apply parts of a plan.
 
 In: which cluster (kubeconfig, context, namespace). Out: plain JSON, or a ClusterError of one sentence. The official
 client is imported here alone, and only when a verb connects.
@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import click
 
-from servingplan.api.resolve import ConfigSource, referenced_config_maps
+from servingplan.api.references import Content, Reference, References, content, referenced
 from servingplan.api.v1alpha1 import GROUP, KIND, PLURAL, VERSION
 from servingplan.errors import ClusterError, Conflict, NotFound, Refused, Unreachable, UsageError
 
@@ -107,18 +107,19 @@ class Cluster:
             f"changing {KIND} {metadata['namespace']}/{metadata['name']}",
         )
 
-    def config_of(self, plan: Json) -> ConfigSource:
-        """The ConfigMaps that a plan refers to; None for those that do not exist."""
-        return {name: self._config_map(plan["metadata"]["namespace"], name) for name in referenced_config_maps(plan)}
+    def references_of(self, plan: Json) -> References:
+        """What a plan refers to; None for what does not exist."""
+        namespace = plan["metadata"]["namespace"]
+        return {reference: self._content(namespace, reference) for reference in sorted(referenced(plan))}
 
-    def _config_map(self, namespace: str, name: str) -> Mapping[str, str] | None:
+    def _content(self, namespace: str, reference: Reference) -> Content | None:
         core = _kubernetes().client.CoreV1Api(self._client)
         with suppress(NotFound):
             found = _ask(
-                lambda: core.read_namespaced_config_map(name, namespace, _request_timeout=TIMEOUTS),
-                f"reading ConfigMap {namespace}/{name}",
+                lambda: core.read_namespaced_config_map(reference.name, namespace, _request_timeout=TIMEOUTS),
+                f"reading {reference.kind} {namespace}/{reference.name}",
             )
-            return dict(found.data or {})
+            return content(reference.kind, {"data": found.data})
         return None
 
 

@@ -70,7 +70,7 @@ def _explain_live(name: str, at: str | None, output: str, access: dict[str, Any]
     cluster = Cluster(Access(**access))
     plan = cluster.plan(name)
     if at is not None:
-        _emit([_explained(resolve(plan, cluster.config_of(plan)), at)], output)
+        _emit([_explained(resolve(plan, cluster.references_of(plan)), at)], output)
         return
     status = plan.get("status") or {}
     kept = ("desiredReplicas", "floorReplicas", "lastScale", "nextChange", "ramp", "decision", "conditions")

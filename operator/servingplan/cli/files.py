@@ -32,7 +32,7 @@ def check_files(paths: Sequence[str]) -> tuple[Checked, ...]:
 
 def _check(found: PlanDocument) -> Checked:
     try:
-        return Checked(document=found.document, plan=resolve(found.document.body, found.config), problems=())
+        return Checked(document=found.document, plan=resolve(found.document.body, found.references), problems=())
     except InvalidPlan as error:
         problems = tuple(
             FileProblem(

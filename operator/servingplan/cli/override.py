@@ -115,7 +115,7 @@ def _write(cluster: Cluster, name: str, request: Request, *, dry_run: bool, outp
 
 def _prepared(cluster: Cluster, live: Json, request: Request, present: datetime) -> tuple[Written, Json]:
     """The override with its effect, and all that this command line is to own. Raises InvalidPlan, UsageError."""
-    config, zone = cluster.config_of(live), live_plan(live).zone
+    references, zone = cluster.references_of(live), live_plan(live).zone
     start = present
     if request.start is not None:
         start = parse_instant(request.start, zone, "--from", after=present)
@@ -136,8 +136,8 @@ def _prepared(cluster: Cluster, live: Json, request: Request, present: datetime)
     kept = [override for override in own if not is_over(override, zone, present)]
     removed = tuple(override["name"] for override in own if override not in kept)
     others = [override for override in overrides_of(live) if override["name"] not in removed]
-    before = resolve(_with(live, others), config)
-    after = resolve(_with(live, [*others, entry]), config)
+    before = resolve(_with(live, others), references)
+    after = resolve(_with(live, [*others, entry]), references)
     current = (live.get("status") or {}).get("currentReplicas")
     running = explain(replace(before, suspend=False), present).decision.asked if current is None else int(current)
     written = Written(entry=entry, effect=effect(after, entry["name"], running, present), removed=removed)

@@ -12,6 +12,7 @@ from typing import Any
 
 import kopf
 
+from servingplan.api.references import Kind
 from servingplan.controller.login import Login
 from servingplan.controller.watches import NODES, SCALED_OBJECTS, Watches
 from servingplan.rendering.metadata import CONFIG_LABEL, PLAN_LABEL
@@ -46,7 +47,7 @@ def register(registry: kopf.OperatorRegistry, login: Login, watches: Watches, op
 
     @kopf.on.event("", "v1", "configmaps", registry=registry)
     async def config_map(event: Event, **_: Any) -> None:
-        watches.config_map(event["type"], event["object"])
+        watches.referred(Kind.CONFIG_MAP, event["type"], event["object"])
 
     for group, version, plural in (("apps", "v1", "deployments"), ("apps", "v1", "statefulsets")):
         kopf.on.event(group, version, plural, registry=registry, id=plural)(_workload(watches))

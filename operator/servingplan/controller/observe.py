@@ -11,13 +11,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from servingplan.api.references import API_VERSIONS, Content, Reference, References, content
 from servingplan.clients.kubernetes import KubernetesClient
 from servingplan.clients.references import ObjectRef
 from servingplan.controller.clock import Clock
 from servingplan.controller.holding import engine_trouble
 from servingplan.controller.pods import replicas
 from servingplan.controller.signals import EnginePod, following, serving_pods
-from servingplan.controller.store import Autoscaler, Key, Store, scaled_object_owner, target_of
+from servingplan.controller.store import Autoscaler, Key, Referred, Store, scaled_object_owner, target_of
 from servingplan.controller.targets import HPA_KIND, TargetView, gpus_of, kind_of
 from servingplan.planning.observation import Observation, Replica, Stage, Trouble
 from servingplan.planning.plan import Plan
@@ -29,8 +30,8 @@ Object = Mapping[str, Any]
 TARGET_PODS_EVERY_S = 30.0
 """Pods of a named target are not watched: while nothing rises or falls, they are listed this often."""
 
-CONFIG_MAPS_EVERY_S = 60.0
-"""ConfigMaps without the label are not watched: they are read this often."""
+UNWATCHED_EVERY_S = 60.0
+"""What plans refer to and no watch has seen (a ConfigMap without the label, what is missing) is read this often."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,32 +82,34 @@ class Observer:
         self._clock = clock
         self._installation = installation
         self._target_pods: dict[Key, tuple[float, TargetPods]] = {}
-        self._config_maps: dict[tuple[str, str], tuple[float, Mapping[str, str] | None]] = {}
+        self._unwatched: dict[Referred, tuple[float, Content | None]] = {}
 
     def forget(self, key: Key) -> None:
         """Drop what is remembered of a plan's pods: it is gone, or they change now."""
         self._target_pods.pop(key, None)
 
-    async def config(self, key: Key, names: frozenset[str]) -> dict[str, Mapping[str, str] | None]:
-        """The data of the ConfigMaps that a plan refers to; None where one is missing."""
-        return {name: await self._config_map(key.namespace, name) for name in sorted(names)}
+    async def references(self, key: Key, wanted: frozenset[Reference]) -> References:
+        """The contents of what a plan refers to; None where it is missing."""
+        return {reference: await self._content((key.namespace, reference)) for reference in sorted(wanted)}
 
-    def watches_all(self, key: Key, names: frozenset[str]) -> bool:
-        """True where every ConfigMap of the plan is labelled, so that changes come by themselves."""
-        return all((key.namespace, name) in self._store.config_maps for name in names)
+    def watches_all(self, key: Key, wanted: frozenset[Reference]) -> bool:
+        """True where all that the plan refers to is watched, so that changes come by themselves."""
+        return all((key.namespace, reference) in self._store.contents for reference in wanted)
 
-    async def _config_map(self, namespace: str, name: str) -> Mapping[str, str] | None:
-        watched = self._store.config_maps.get((namespace, name))
+    async def _content(self, where: Referred) -> Content | None:
+        watched = self._store.contents.get(where)
         if watched is not None:
             return watched
-        read_at, data = self._config_maps.get((namespace, name), (None, None))
-        if read_at is not None and time.monotonic() - read_at < CONFIG_MAPS_EVERY_S:
-            return data
-        ref = ObjectRef(api_version="v1", kind="ConfigMap", name=name, namespace=namespace)
+        read_at, known = self._unwatched.get(where, (None, None))
+        if read_at is not None and time.monotonic() - read_at < UNWATCHED_EVERY_S:
+            return known
+        namespace, reference = where
+        kind = reference.kind
+        ref = ObjectRef(api_version=API_VERSIONS[kind], kind=kind, name=reference.name, namespace=namespace)
         found = await self._client.find(ref)
-        data = None if found is None else found.get("data") or {}
-        self._config_maps[(namespace, name)] = (time.monotonic(), data)
-        return data
+        known = None if found is None else content(kind, found)
+        self._unwatched[where] = (time.monotonic(), known)
+        return known
 
     async def observe(self, key: Key, plan: Plan, document: Object) -> Seen:
         """The target of a plan as it is now."""

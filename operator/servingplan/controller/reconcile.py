@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from servingplan.api.config_maps import referenced_config_maps
+from servingplan.api.references import referenced
 from servingplan.clients.kubernetes import KubernetesClient
 from servingplan.clients.references import ObjectRef
 from servingplan.controller.act import Actor, Outcome
 from servingplan.controller.clock import Clock
 from servingplan.controller.decided import LastDecisions, drains
 from servingplan.controller.drain import serve_again, undrained
-from servingplan.controller.observe import CONFIG_MAPS_EVERY_S, TARGET_PODS_EVERY_S, Observer, Seen
+from servingplan.controller.observe import TARGET_PODS_EVERY_S, UNWATCHED_EVERY_S, Observer, Seen
 from servingplan.controller.report import Report, Reporter
 from servingplan.controller.resolved import Resolved, ResolvedPlans, coming_midnight, highest_requirement
 from servingplan.controller.rises import track
@@ -128,14 +128,14 @@ class Reconciler:
         self._p.wake_at(key, None)
 
     async def _reconcile(self, key: Key, document: Object) -> float | None:
-        names = referenced_config_maps(document)
+        wanted = referenced(document)
         try:
-            config = await self._p.observer.config(key, names)
+            references = await self._p.observer.references(key, wanted)
         except Refused as refusal:
-            problem = Problem(path="spec.schedule", reason=Reason.READ_REFUSED.value, message=str(refusal))
+            problem = Problem(path="spec", reason=Reason.READ_REFUSED.value, message=str(refusal))
             return await self._report_invalid(key, document, (problem,), again=REFUSED_RETRY_S)
-        again = None if self._p.observer.watches_all(key, names) else CONFIG_MAPS_EVERY_S
-        resolved = self._plans.get(key, document, config)
+        again = None if self._p.observer.watches_all(key, wanted) else UNWATCHED_EVERY_S
+        resolved = self._plans.get(key, document, references)
         if resolved.plan is None:
             await self._abandon(key)
             return await self._report_invalid(key, document, resolved.problems, again=again)

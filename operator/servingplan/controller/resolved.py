@@ -1,6 +1,6 @@
 """Plans as resolved last: parsing a plan and its calendars is done once per change, not once per reconcile.
 
-In: a document and the data of its ConfigMaps. Out: the `Plan` with the figures that follow from it alone, or every
+In: a document and what it refers to. Out: the `Plan` with the figures that follow from it alone, or every
 problem. Does no I/O.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from servingplan.api.config_maps import ConfigSource
+from servingplan.api.references import References
 from servingplan.api.resolve import resolve
 from servingplan.controller.store import Key
 from servingplan.errors import InvalidPlan, Problem
@@ -38,13 +38,13 @@ class ResolvedPlans:
     def __init__(self) -> None:
         self._known: dict[Key, tuple[object, Resolved]] = {}
 
-    def get(self, key: Key, document: Mapping[str, Any], config: ConfigSource) -> Resolved:
+    def get(self, key: Key, document: Mapping[str, Any], references: References) -> Resolved:
         """The plan of a document, resolved now or before."""
-        made_from = (document["metadata"].get("uid"), document["metadata"].get("generation"), _frozen(config))
+        made_from = (document["metadata"].get("uid"), document["metadata"].get("generation"), dict(references))
         known = self._known.get(key)
         if known is not None and known[0] == made_from:
             return known[1]
-        found = _resolve(document, config)
+        found = _resolve(document, references)
         self._known[key] = (made_from, found)
         return found
 
@@ -64,14 +64,9 @@ def coming_midnight(plan: Plan, now: datetime) -> datetime:
     return first_instant(plan, local_date(now, plan.zone) + timedelta(days=1))
 
 
-def _resolve(document: Mapping[str, Any], config: ConfigSource) -> Resolved:
+def _resolve(document: Mapping[str, Any], references: References) -> Resolved:
     try:
-        plan = resolve(document, config)
+        plan = resolve(document, references)
     except InvalidPlan as invalid:
         return Resolved(plan=None, problems=invalid.problems)
     return Resolved(plan=plan, month=nominal_month(plan))
-
-
-def _frozen(config: ConfigSource) -> tuple[object, ...]:
-    """Equal for equal data, whatever its order."""
-    return tuple((name, None if data is None else tuple(sorted(data.items()))) for name, data in sorted(config.items()))

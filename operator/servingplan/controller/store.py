@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from servingplan.api.config_maps import referenced_config_maps
+from servingplan.api.references import Content, Kind, Reference, content, referenced
 from servingplan.clients.references import ObjectRef
 from servingplan.rendering.metadata import PLAN_LABEL
 
@@ -61,12 +61,15 @@ ELASTIC_MARKS = ("karpenter.sh/nodepool", "cluster-autoscaler.kubernetes.io/", "
 """Labels and annotations that an autoscaler leaves on the nodes that it adds."""
 
 
+Referred = tuple[str, Reference]
+"""An object that a plan refers to, with its namespace."""
+
 TargetId = tuple[str, str, str, str]
 """Group, kind, namespace, name: an object, whatever version its API group is spoken in."""
 
 
 class Store:
-    """Plans, labelled ConfigMaps, nodes and autoscalers, as last seen.
+    """Plans, what they refer to, nodes and autoscalers, as last seen.
 
     Every Deployment of the cluster comes by here: which plans one concerns is a look-up, not a search.
     """
@@ -74,8 +77,8 @@ class Store:
     def __init__(self) -> None:
         self.plans: dict[Key, Object] = {}
         self._by_target: dict[TargetId, set[Key]] = {}
-        self._by_config_map: dict[tuple[str, str], set[Key]] = {}
-        self.config_maps: dict[tuple[str, str], Mapping[str, str]] = {}
+        self._by_reference: dict[Referred, set[Key]] = {}
+        self.contents: dict[Referred, Content] = {}
         self.nodes: dict[str, Node] = {}
         self.autoscalers: dict[ObjectRef, Autoscaler] = {}
         self._by_scaled: dict[TargetId, set[ObjectRef]] = {}
@@ -88,8 +91,8 @@ class Store:
         self.drop_plan(key)
         self.plans[key] = _trimmed(plan)
         self._by_target.setdefault(_identity(target_of(plan)), set()).add(key)
-        for name in referenced_config_maps(plan):
-            self._by_config_map.setdefault((key.namespace, name), set()).add(key)
+        for reference in referenced(plan):
+            self._by_reference.setdefault((key.namespace, reference), set()).add(key)
         return key
 
     def drop_plan(self, key: Key) -> None:
@@ -98,22 +101,21 @@ class Store:
         if plan is None:
             return
         _discard(self._by_target, _identity(target_of(plan)), key)
-        for name in referenced_config_maps(plan):
-            _discard(self._by_config_map, (key.namespace, name), key)
+        for reference in referenced(plan):
+            _discard(self._by_reference, (key.namespace, reference), key)
 
-    def put_config_map(self, config_map: Object) -> frozenset[Key]:
-        """Remember a labelled ConfigMap; the plans that refer to it."""
-        metadata = config_map["metadata"]
-        where = (metadata["namespace"], metadata["name"])
-        data = config_map.get("data") or {}
-        changed = self.config_maps.get(where) != data
-        self.config_maps[where] = data
-        return self.plans_reading(*where) if changed else frozenset()
+    def put_content(self, kind: Kind, live: Object) -> frozenset[Key]:
+        """Remember what decides of an object that plans may refer to; those that do, where it changed."""
+        where, new = _referred(kind, live), content(kind, live)
+        changed = self.contents.get(where) != new
+        self.contents[where] = new
+        return self.plans_referring(where) if changed else frozenset()
 
-    def drop_config_map(self, namespace: str, name: str) -> frozenset[Key]:
-        """Forget a ConfigMap; the plans that refer to it."""
-        self.config_maps.pop((namespace, name), None)
-        return self.plans_reading(namespace, name)
+    def drop_content(self, kind: Kind, live: Object) -> frozenset[Key]:
+        """Forget an object that plans may refer to; those that do."""
+        where = _referred(kind, live)
+        self.contents.pop(where, None)
+        return self.plans_referring(where)
 
     def put_node(self, node: Object) -> bool:
         """Remember a node; True where its accelerators changed."""
@@ -142,19 +144,20 @@ class Store:
     def replace(
         self,
         plans: Iterable[Object],
-        config_maps: Iterable[Object],
+        contents: Mapping[Kind, Iterable[Object]],
         autoscalers: Iterable[Object],
         nodes: Iterable[Object],
     ) -> None:
         """Forget everything and remember complete lists instead."""
         for key in list(self.plans):
             self.drop_plan(key)
-        for known in (self.config_maps, self.autoscalers, self._by_scaled, self.nodes):
+        for known in (self.contents, self.autoscalers, self._by_scaled, self.nodes):
             known.clear()
         for plan in plans:
             self.put_plan(plan)
-        for config_map in config_maps:
-            self.put_config_map(config_map)
+        for kind, objects in contents.items():
+            for live in objects:
+                self.put_content(kind, live)
         for autoscaler in autoscalers:
             self.put_autoscaler(autoscaler)
         for node in nodes:
@@ -167,9 +170,9 @@ class Store:
         plan = self.plans.get(key)
         return frozenset() if plan is None else self.plans_targeting(target_of(plan)) - {key}
 
-    def plans_reading(self, namespace: str, config_map: str) -> frozenset[Key]:
-        """The plans whose profile or calendars stand in a ConfigMap."""
-        return frozenset(self._by_config_map.get((namespace, config_map), ()))
+    def plans_referring(self, where: Referred) -> frozenset[Key]:
+        """The plans that refer to an object."""
+        return frozenset(self._by_reference.get(where, ()))
 
     def plans_targeting(self, ref: ObjectRef) -> frozenset[Key]:
         """The plans whose target is that object; the apiVersion's version does not matter."""
@@ -226,6 +229,11 @@ def target_of(plan: Object) -> ObjectRef:
         ref = spec["targetRef"]
         return ObjectRef(api_version=ref["apiVersion"], kind=ref["kind"], name=ref["name"], namespace=key.namespace)
     return ObjectRef(api_version="apps/v1", kind="Deployment", name=key.name, namespace=key.namespace)
+
+
+def _referred(kind: Kind, live: Object) -> Referred:
+    metadata = live["metadata"]
+    return (metadata["namespace"], Reference(kind, metadata["name"]))
 
 
 def _identity(ref: ObjectRef) -> TargetId:

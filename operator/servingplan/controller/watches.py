@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from servingplan.api.references import API_VERSIONS, Kind
 from servingplan.clients.answers import KindNotServed
 from servingplan.clients.kubernetes import KubernetesClient
 from servingplan.clients.references import ObjectRef
@@ -60,14 +61,11 @@ class Watches:
         if before != plan["metadata"]["generation"]:
             self._look(key, 0.0)
 
-    def config_map(self, kind: str | None, config_map: Object) -> None:
-        """A labelled ConfigMap came, changed or went."""
-        self._keep(partial(self.config_map, kind, config_map))
-        metadata = config_map["metadata"]
-        if kind == "DELETED":
-            self._look_at(self._store.drop_config_map(metadata["namespace"], metadata["name"]))
-        else:
-            self._look_at(self._store.put_config_map(config_map))
+    def referred(self, of: Kind, kind: str | None, live: Object) -> None:
+        """What plans may refer to (a labelled ConfigMap) came, changed or went."""
+        self._keep(partial(self.referred, of, kind, live))
+        changed = self._store.drop_content if kind == "DELETED" else self._store.put_content
+        self._look_at(changed(of, live))
 
     def workload(self, live: Object) -> None:
         """A Deployment, StatefulSet or owned pod came, changed or went."""
@@ -134,15 +132,19 @@ class Watches:
 
     async def _relist(self, namespaces: Sequence[str]) -> None:
         plans = await self._list(API_VERSION, KIND, namespaces)
-        config_maps = await self._list("v1", "ConfigMap", namespaces, f"{CONFIG_LABEL}=true")
+        contents = {kind: await self._contents(kind, namespaces) for kind in Kind}
         autoscalers = [
             *await self._optional(*HPA, namespaces),
             *await self._optional(*SCALED_OBJECT, namespaces),
         ]
         nodes = await self._optional(*NODE, ("",))
         gone = self._store.plans.keys() - {key_of(plan) for plan in plans}
-        self._store.replace(plans, config_maps, autoscalers, nodes)
+        self._store.replace(plans, contents, autoscalers, nodes)
         self._look_at(frozenset(self._store.plans) | gone)
+
+    async def _contents(self, kind: Kind, namespaces: Sequence[str]) -> list[Object]:
+        selector = f"{CONFIG_LABEL}=true" if kind is Kind.CONFIG_MAP else ""
+        return await self._list(API_VERSIONS[kind], kind, namespaces, selector)
 
     async def _list(
         self, api_version: str, kind: str, namespaces: Sequence[str], label_selector: str = ""

@@ -12,6 +12,7 @@ from importlib import resources
 from typing import Any, TextIO
 
 from servingplan.api.documents import PlanDocument, read_plans
+from servingplan.api.references import Kind
 from servingplan.api.resolve import resolve
 from servingplan.errors import InputError, InvalidPlan, Problem, UsageError
 from servingplan.localcluster.nodes import GPU
@@ -79,13 +80,17 @@ def material(file: str | None, *, namespace: str | None, idle: bool, standard_in
     if idle and file is None:
         document["spec"] = _on_idle_workload(document)
     try:
-        plan = resolve(document, found.config)
+        plan = resolve(document, found.references)
     except InvalidPlan as error:
         where = f"{found.document.file}:{found.document.line}: "
         problems = (Problem(path=where + p.path, reason=p.reason, message=p.message) for p in error.problems)
         raise InputError(*problems) from error
     _check_playable(plan)
-    config_maps = {name: data for name, data in found.config.items() if data is not None}
+    config_maps = {
+        reference.name: data
+        for reference, data in found.references.items()
+        if reference.kind is Kind.CONFIG_MAP and data is not None
+    }
     return Material(plan=plan, document=document, config_maps=config_maps)
 
 

@@ -1,0 +1,66 @@
+"""What a plan refers to: which objects of its namespace they are, and what of each of them decides.
+
+Place in the flow: whoever calls ``resolve`` brings `References`, the contents of what `referenced` names: the operator
+from its watches, the command line from files or the cluster. A new kind is one entry in each table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from servingplan.api.schema import plan_schema, walk
+
+Content = Mapping[str, Any]
+
+
+class Kind(StrEnum):
+    """The kinds that a plan may refer to."""
+
+    CONFIG_MAP = "ConfigMap"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Reference:
+    """One object that a plan refers to, in the plan's namespace."""
+
+    kind: Kind
+    name: str
+
+
+References = Mapping[Reference, Content | None]
+"""What decides of the objects that a plan refers to; None, or no entry, where there is no such object."""
+
+API_VERSIONS: Mapping[Kind, str] = {Kind.CONFIG_MAP: "v1"}
+
+_FIELDS: Mapping[str, Kind] = {"configMap": Kind.CONFIG_MAP}
+"""The fields of a plan that hold the name of an object, by how their path ends."""
+
+
+def referenced(document: Mapping[str, Any]) -> frozenset[Reference]:
+    """What a plan refers to, of malformed documents too."""
+    return frozenset(
+        Reference(_FIELDS[field], value["name"])
+        for path, value, _ in walk(document, plan_schema())
+        if (field := path.rpartition(".")[2]) in _FIELDS
+        and isinstance(value, Mapping)
+        and isinstance(value.get("name"), str)
+    )
+
+
+def content(kind: Kind, live: Mapping[str, Any]) -> Content:
+    """What decides of an object as the cluster or a file has it."""
+    return _CONTENTS[kind](live)
+
+
+def _text_entries(config_map: Mapping[str, Any]) -> Content:
+    """As the API server holds it: text only. A number in a ConfigMap's data is refused by kubectl too."""
+    data = config_map.get("data")
+    if not isinstance(data, Mapping):
+        return {}
+    return {key: value for key, value in data.items() if isinstance(value, str)}
+
+
+_CONTENTS: Mapping[Kind, Callable[[Mapping[str, Any]], Content]] = {Kind.CONFIG_MAP: _text_entries}
