@@ -25,8 +25,9 @@ ON_REAL_NODES := --ignore=e2e/node --ignore=e2e/vllm
 COVERAGE := --cov --cov-report=
 
 IMAGE ?= servingplan:$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' operator/servingplan/__init__.py)
+RUNNER_IMAGE ?= $(subst servingplan:,servingplan-runner:,$(IMAGE))
+VLLM_IMAGE ?= vllm/vllm-openai:v0.32.0
 CONTAINER_ENGINE ?= $(firstword $(foreach candidate,docker podman buildah,$(shell command -v $(candidate) 2>/dev/null)))
-CRD := servingplan.dev_servingplans.yaml
 DEMO_OPTIONS ?=
 
 .PHONY: help
@@ -82,10 +83,8 @@ format: $(READY) ## Format the code, and fix what ruff can fix
 	$(BIN)/ruff format .
 
 .PHONY: crd
-crd: $(READY) ## Generate the CustomResourceDefinition from operator/servingplan/api, for crds/ and the chart
-	$(BIN)/servingplan crd > crds/$(CRD).new
-	mv crds/$(CRD).new crds/$(CRD)
-	cp crds/$(CRD) charts/servingplan/files/crds/$(CRD)
+crd: $(READY) ## Generate the CustomResourceDefinitions from operator/servingplan/api, for crds/ and the chart
+	$(BIN)/python -m servingplan.api.crd crds charts/servingplan/files/crds
 
 .PHONY: chart-readme
 chart-readme: $(READY) ## Write the table of values in the chart's README
@@ -94,7 +93,12 @@ chart-readme: $(READY) ## Write the table of values in the chart's README
 .PHONY: image
 image: ## Build the operator's image (IMAGE=NAME, CONTAINER_ENGINE=docker, podman or buildah)
 	@if [[ -z "$(CONTAINER_ENGINE)" ]]; then echo "make image needs docker, podman or buildah on the PATH." >&2; exit 1; fi
-	$(CONTAINER_ENGINE) build --tag $(IMAGE) .
+	$(CONTAINER_ENGINE) build --tag $(IMAGE) --target operator .
+
+.PHONY: runner-image
+runner-image: ## Build the image of evidence runners: vLLM with servingplan[bench] (VLLM_IMAGE=NAME, RUNNER_IMAGE=NAME)
+	@if [[ -z "$(CONTAINER_ENGINE)" ]]; then echo "make runner-image needs docker, podman or buildah on the PATH." >&2; exit 1; fi
+	$(CONTAINER_ENGINE) build --tag $(RUNNER_IMAGE) --target runner --build-arg VLLM_IMAGE=$(VLLM_IMAGE) .
 
 .PHONY: clean
 clean: ## Remove what was built here; the control plane in the user's cache stays

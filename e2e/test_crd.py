@@ -11,13 +11,15 @@ from typing import Any
 import pytest
 
 from servingplan.api import rules
-from servingplan.api.crd import crd_yaml
+from servingplan.api.crd import all_crds_yaml
 from servingplan.api.documents import read_documents
+from servingplan.api.kinds import KINDS
 from servingplan.api.resolve import resolve
 from servingplan.api.validation import as_kept
 from servingplan.api.yaml_reader import read_yaml
 from servingplan.localcluster.failures import KubectlFailed
 from servingplan.localcluster.kubectl import Kubectl
+from support import evidence
 from support.scalars import SCALARS
 from support.specs import ENGINE, config_maps, document, targeting
 from support.violations import VIOLATIONS, Violation
@@ -42,8 +44,9 @@ spec:
 
 @pytest.fixture(scope="module", autouse=True)
 def _definition(cluster: Any) -> None:
-    cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=crd_yaml())
-    cluster.kubectl("wait", "--for=condition=Established", "crd/servingplans.servingplan.dev")
+    cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=all_crds_yaml())
+    names = [f"crd/{kind.plural}.servingplan.dev" for kind in KINDS]
+    cluster.kubectl("wait", "--for=condition=Established", *names)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +68,7 @@ def refused(kubectl: Kubectl, text: str, *verb: str) -> str:
     return str(failure.value)
 
 
-@pytest.mark.parametrize("violation", VIOLATIONS, ids=lambda violation: violation.id)
+@pytest.mark.parametrize("violation", [*VIOLATIONS, *evidence.VIOLATIONS], ids=lambda violation: violation.id)
 def test_a_broken_rule_is_refused_with_its_message_at_its_path(kubectl, namespace, violation: Violation):
     said = refused(kubectl, in_namespace(violation.plan, namespace))
     assert violation.rule.message in said

@@ -1,13 +1,18 @@
-"""The generated CRD: the file in crds/ is what the models say, and the schema is structural."""
+"""The generated definitions: the files in crds/ are what the models say, and every schema is structural."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from servingplan.api.crd import crd_yaml, custom_resource_definition
-from servingplan.api.schema import plan_schema
+import pytest
 
-FILE = Path(__file__).parents[2] / "crds" / "servingplan.dev_servingplans.yaml"
+from servingplan.api.crd import crd_yaml, custom_resource_definition, file_name
+from servingplan.api.kinds import CAPACITY_BENCHMARK, KINDS, SERVING_PLAN
+from servingplan.api.schema import plan_schema, schema_of
+
+CRDS = Path(__file__).parents[2] / "crds"
+
+each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 
 
 def nodes(schema, path=""):
@@ -18,53 +23,72 @@ def nodes(schema, path=""):
         yield from nodes(schema["items"], f"{path}[]")
 
 
-def test_the_file_is_what_the_models_say():
-    assert FILE.read_text(encoding="utf-8") == crd_yaml(), "run: python -m servingplan.api.crd > crds/" + FILE.name
+@each_kind
+def test_the_file_is_what_the_models_say(kind):
+    assert (CRDS / file_name(kind)).read_text(encoding="utf-8") == crd_yaml(kind), "run `make crd`"
 
 
-def test_every_list_and_every_text_has_a_limit():
+def test_every_file_is_of_a_kind():
+    assert {file.name for file in CRDS.iterdir()} == {file_name(kind) for kind in KINDS}
+
+
+@each_kind
+def test_every_list_and_every_text_has_a_limit(kind):
     unlimited = [
         path
-        for path, node in nodes(plan_schema())
+        for path, node in nodes(schema_of(kind.model))
         if (node.get("type") == "array" and "maxItems" not in node)
         or (node.get("type") == "string" and "maxLength" not in node and "enum" not in node)
     ]
     assert unlimited == [".apiVersion", ".kind"]
 
 
-def test_every_list_says_how_it_is_merged():
-    assert [path for path, node in nodes(plan_schema()) if node.get("type") == "array" and not merged(node)] == []
+@each_kind
+def test_every_list_says_how_it_is_merged(kind):
+    unsaid = [path for path, node in nodes(schema_of(kind.model)) if node.get("type") == "array" and not merged(node)]
+    assert unsaid == []
 
 
 def merged(node):
     return node.get("x-kubernetes-list-type") in {"map", "set", "atomic"}
 
 
-OPTIONAL = [".feedback", ".feedback.prometheus", ".feedback.scrape"]
+OPTIONAL = {"ServingPlan": [".feedback", ".feedback.prometheus", ".feedback.scrape"]}
 """That one of these is there is a choice: a default would make it."""
 
 
-def test_every_object_with_defaults_inside_and_none_required_has_an_empty_default():
+@each_kind
+def test_every_object_with_defaults_inside_and_none_required_has_an_empty_default(kind):
     missing = [
         path
-        for path, node in nodes(plan_schema()["properties"]["spec"])
+        for path, node in nodes(schema_of(kind.model)["properties"]["spec"])
         if path
         and node.get("type") == "object"
         and any("default" in child for child in node.get("properties", {}).values())
         and not node.get("required")
         and node.get("default") != {}
     ]
-    assert missing == OPTIONAL
+    assert missing == OPTIONAL.get(kind.name, [])
 
 
-def test_unknown_fields_are_kept_only_where_kubernetes_objects_are_merged():
-    free = [path for path, node in nodes(plan_schema()) if node.get("x-kubernetes-preserve-unknown-fields")]
-    assert free == [".spec.engine.resources", ".spec.engine.podTemplate"]
+@pytest.mark.parametrize(
+    ("kind", "where"),
+    [
+        (SERVING_PLAN, [".spec.engine.resources", ".spec.engine.podTemplate"]),
+        (CAPACITY_BENCHMARK, [".spec.runner.resources"]),
+    ],
+    ids=lambda value: getattr(value, "name", None),
+)
+def test_unknown_fields_are_kept_only_where_kubernetes_objects_are_merged(kind, where):
+    free = [path for path, node in nodes(schema_of(kind.model)) if node.get("x-kubernetes-preserve-unknown-fields")]
+    assert free == where
 
 
-def test_every_field_is_described():
+@each_kind
+def test_every_field_is_described(kind):
     nameless = {"", ".apiVersion", ".kind", ".metadata"}
-    bare = [path for path, node in nodes(plan_schema()) if "description" not in node and not path.endswith("[]")]
+    schema = schema_of(kind.model)
+    bare = [path for path, node in nodes(schema) if "description" not in node and not path.endswith("[]")]
     assert set(bare) <= nameless
 
 
@@ -79,14 +103,14 @@ def test_what_does_nothing_yet_is_not_in_the_schema():
     assert spec["feedback"]["properties"]["raiseWhen"]["properties"]["inFlightPerReplica"]["type"] == "number"
 
 
-def test_the_columns_show_what_runs_and_what_comes_next():
-    columns = custom_resource_definition()["spec"]["versions"][0]["additionalPrinterColumns"]
-    assert [column["name"] for column in columns if not column.get("priority")] == [
-        "Window",
-        "Desired",
-        "Ready replicas",
-        "Next",
-        "Ready",
-        "Reason",
-        "Age",
-    ]
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        (SERVING_PLAN, ["Window", "Desired", "Ready replicas", "Next", "Ready", "Reason", "Age"]),
+        (CAPACITY_BENCHMARK, ["Capacity", "Up to", "Bound by", "Complete", "Reason", "Age"]),
+    ],
+    ids=lambda value: getattr(value, "name", None),
+)
+def test_the_columns_show_what_matters_most_about_a_kind(kind, names):
+    columns = custom_resource_definition(kind)["spec"]["versions"][0]["additionalPrinterColumns"]
+    assert [column["name"] for column in columns if not column.get("priority")] == names

@@ -12,7 +12,7 @@ from servingplan.controller.metrics import OperatorMetrics, PlanNumbers
 from servingplan.controller.settings import read_settings
 from support.charts import CHART, ROOT, Rejected, of_kind, render, rules, run_helm
 
-CRD = "servingplan.dev_servingplans.yaml"
+CRDS = sorted(path.name for path in (ROOT / "crds").iterdir())
 DIGEST = f"sha256:{'a' * 64}"
 SECRETS = "/etc/servingplan/secrets"
 SOURCES = {
@@ -105,23 +105,27 @@ def test_two_releases_of_one_name_share_no_object_without_a_namespace():
 # ---- the CustomResourceDefinition ----
 
 
-def test_the_chart_ships_the_generated_definition():
-    assert (CHART / "files" / "crds" / CRD).read_text() == (ROOT / "crds" / CRD).read_text(), "run `make crd`"
+def test_the_chart_ships_the_generated_definitions():
+    shipped = CHART / "files" / "crds"
+
+    assert sorted(path.name for path in shipped.iterdir()) == CRDS
+    for name in CRDS:
+        assert (shipped / name).read_text() == (ROOT / "crds" / name).read_text(), "run `make crd`"
 
 
-def test_helm_changes_nothing_of_the_definition_but_its_metadata():
-    (rendered,) = of_kind(render(), "CustomResourceDefinition")
-    generated = YAML(typ="safe", pure=True).load((ROOT / "crds" / CRD).read_text())
+def test_helm_changes_nothing_of_a_definition_but_its_metadata():
+    rendered = {found["metadata"]["name"]: found for found in of_kind(render(), "CustomResourceDefinition")}
+    generated = [YAML(typ="safe", pure=True).load((ROOT / "crds" / name).read_text()) for name in CRDS]
 
-    assert rendered["spec"] == generated["spec"]
-    assert rendered["metadata"]["name"] == generated["metadata"]["name"]
+    assert len(rendered) == len(generated)
+    for found in generated:
+        assert rendered[found["metadata"]["name"]]["spec"] == found["spec"]
 
 
 @pytest.mark.parametrize(("keep", "policy"), [(True, "keep"), (False, None)], ids=["kept", "not kept"])
 def test_uninstalling_keeps_the_plans_unless_told_otherwise(keep, policy):
-    (crd,) = of_kind(render({"crds.keep": keep}), "CustomResourceDefinition")
-
-    assert (crd["metadata"].get("annotations") or {}).get("helm.sh/resource-policy") == policy
+    for crd in of_kind(render({"crds.keep": keep}), "CustomResourceDefinition"):
+        assert (crd["metadata"].get("annotations") or {}).get("helm.sh/resource-policy") == policy
 
 
 # ---- what the operator may do ----

@@ -16,6 +16,13 @@ from support.charts import ROOT, of_kind, render
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 
 
+def stage(name: str) -> str:
+    """The steps of a build stage."""
+    found = re.search(rf"^FROM \S+ AS {name}$(.*?)(?=^FROM |\Z)", DOCKERFILE, re.MULTILINE | re.DOTALL)
+    assert found is not None, name
+    return found[1]
+
+
 def copied_from_context() -> list[str]:
     """What COPY takes out of the build context."""
     lines = re.findall(r"^COPY (?!--from)(.+)$", DOCKERFILE, re.MULTILINE)
@@ -40,8 +47,9 @@ def test_the_image_has_all_that_the_build_of_the_package_reads():
     assert read <= set(copied_from_context())
 
 
-def test_the_image_and_the_chart_run_as_the_same_user_who_is_not_root():
-    (user,) = re.findall(r"^USER (\d+):(\d+)$", DOCKERFILE, re.MULTILINE)
+@pytest.mark.parametrize("name", ["operator", "runner"])
+def test_the_images_and_the_chart_run_as_the_same_user_who_is_not_root(name):
+    (user,) = re.findall(r"^USER (\d+):(\d+)$", stage(name), re.MULTILINE)
     (deployment,) = of_kind(render(), "Deployment")
     context = deployment["spec"]["template"]["spec"]["securityContext"]
 
@@ -49,10 +57,18 @@ def test_the_image_and_the_chart_run_as_the_same_user_who_is_not_root():
     assert user[0] != "0"
 
 
+def test_the_runner_has_what_measuring_needs_beside_vllm_and_the_last_stage_is_the_operators():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    (extra,) = re.findall(r'pip install .*"\.\[(.+)\]"', stage("runner"))
+
+    assert extra in extras
+    assert re.findall(r"^FROM \S+ AS (\w+)$", DOCKERFILE, re.MULTILINE)[-1] == "operator"
+
+
 @pytest.mark.slow
 def test_what_the_image_installs_runs_the_operator_without_the_cluster_client(tmp_path: Path):
-    (extra,) = re.findall(r'pip install .*"\.(\[.+\])"', DOCKERFILE)
-    (entrypoint,) = re.findall(r"^ENTRYPOINT \[(.+)\]$", DOCKERFILE, re.MULTILINE)
+    (extra,) = re.findall(r'pip install .*"\.(\[.+\])"', stage("build"))
+    (entrypoint,) = re.findall(r"^ENTRYPOINT \[(.+)\]$", stage("operator"), re.MULTILINE)
     program, *arguments = re.findall(r'"(\S+)"', entrypoint)
     environment = tmp_path / "venv"
     run([sys.executable, "-m", "venv", str(environment)])

@@ -1,52 +1,39 @@
-"""The CustomResourceDefinition, generated from the wire models.
+"""The CustomResourceDefinitions, generated from the wire models.
 
-Place in the flow: ``python -m servingplan.api.crd > crds/servingplan.dev_servingplans.yaml``; a test fails when the
-file differs. The output depends on nothing but the models.
+Place in the flow: ``servingplan crd`` prints them; ``python -m servingplan.api.crd FOLDER...`` writes one file of each,
+and a test fails when one differs. The output depends on nothing but the models.
 """
 
 from __future__ import annotations
 
 import io
 import sys
+from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
 
-from servingplan.api.schema import plan_schema
-from servingplan.api.v1alpha1 import GROUP, KIND, PLURAL, VERSION
+from servingplan.api.kinds import GROUP, KINDS, VERSION, Column, Kind
+from servingplan.api.schema import schema_of
 
 _HEADER = "# Generated from operator/servingplan/api by `servingplan crd`. Do not edit.\n"
 
-_COLUMNS = (
-    ("Window", "string", ".status.window", 0),
-    ("Desired", "integer", ".status.desiredReplicas", 0),
-    ("Ready replicas", "integer", ".status.readyReplicas", 0),
-    ("Next", "string", ".status.nextChange.summary", 0),
-    ("Ready", "string", '.status.conditions[?(@.type=="Ready")].status', 0),
-    ("Reason", "string", '.status.conditions[?(@.type=="Ready")].reason', 0),
-    ("Age", "date", ".metadata.creationTimestamp", 0),
-    ("Floor", "integer", ".status.floorReplicas", 1),
-    ("Reserve", "integer", ".status.reserveReplicas", 1),
-    ("Lead", "string", ".status.leadTime.effective", 1),
-)
-"""Name, type, path and priority; priority 1 shows with ``-o wide``."""
 
-
-def custom_resource_definition() -> dict[str, Any]:
-    """The CRD as a plain object."""
+def custom_resource_definition(kind: Kind) -> dict[str, Any]:
+    """The definition of a kind, as a plain object."""
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{PLURAL}.{GROUP}"},
+        "metadata": {"name": f"{kind.plural}.{GROUP}"},
         "spec": {
             "group": GROUP,
             "names": {
                 "categories": ["servingplan"],
-                "kind": KIND,
-                "listKind": f"{KIND}List",
-                "plural": PLURAL,
-                "shortNames": ["splan"],
-                "singular": KIND.lower(),
+                "kind": kind.name,
+                "listKind": f"{kind.name}List",
+                "plural": kind.plural,
+                "shortNames": [kind.short_name],
+                "singular": kind.name.lower(),
             },
             "scope": "Namespaced",
             "versions": [
@@ -54,8 +41,8 @@ def custom_resource_definition() -> dict[str, Any]:
                     "name": VERSION,
                     "served": True,
                     "storage": True,
-                    "additionalPrinterColumns": [_column(*column) for column in _COLUMNS],
-                    "schema": {"openAPIV3Schema": plan_schema()},
+                    "additionalPrinterColumns": [_column(column) for column in kind.columns],
+                    "schema": {"openAPIV3Schema": schema_of(kind.model)},
                     "subresources": {"status": {}},
                 }
             ],
@@ -63,22 +50,34 @@ def custom_resource_definition() -> dict[str, Any]:
     }
 
 
-def _column(name: str, kind: str, path: str, priority: int) -> dict[str, Any]:
-    wide = {"priority": priority} if priority else {}
-    return {"name": name, "type": kind, "jsonPath": path, **wide}
+def _column(column: Column) -> dict[str, Any]:
+    wide = {"priority": 1} if column.wide else {}
+    return {"name": column.name, "type": column.type, "jsonPath": column.path, **wide}
 
 
-def crd_yaml() -> str:
-    """The CRD as YAML, the same bytes every time."""
+def file_name(kind: Kind) -> str:
+    """The definition's file in crds/."""
+    return f"{GROUP}_{kind.plural}.yaml"
+
+
+def crd_yaml(kind: Kind) -> str:
+    """The definition of a kind as YAML, the same bytes every time."""
     yaml = YAML(typ="safe", pure=True)
     yaml.default_flow_style = False
     yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
     yaml.representer.ignore_aliases = lambda _: True
     yaml.width = 110
     text = io.StringIO()
-    yaml.dump(custom_resource_definition(), text)
+    yaml.dump(custom_resource_definition(kind), text)
     return _HEADER + text.getvalue()
 
 
+def all_crds_yaml() -> str:
+    """The definitions of all kinds, one document each."""
+    return "---\n".join(crd_yaml(kind) for kind in KINDS)
+
+
 if __name__ == "__main__":
-    sys.stdout.write(crd_yaml())
+    for directory in sys.argv[1:]:
+        for each in KINDS:
+            Path(directory, file_name(each)).write_text(crd_yaml(each), encoding="utf-8")

@@ -1,11 +1,11 @@
-"""A latency limit on the wire, as objectives and feedback state it.
+"""Latency objectives on the wire, as plans, feedback and benchmarks state them.
 
-Place in the flow: part of ``v1alpha1`` and ``feedback``.
+Place in the flow: part of ``v1alpha1``, ``feedback`` and ``benchmark``.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -22,3 +22,14 @@ class ObjectiveSpec(Wire):
     p90: PositiveDuration | None = Field(default=None, description="Limit that 90 % of the requests keep.")
     p95: PositiveDuration | None = Field(default=None, description="Limit that 95 % of the requests keep.")
     p99: PositiveDuration | None = Field(default=None, description="Limit that 99 % of the requests keep.")
+
+
+class ObjectivesSpec(Wire):
+    """What a good request is, and the share that must be good."""
+
+    ttft: ObjectiveSpec | None = Field(default=None, description="Time to first token.")
+    tpot: ObjectiveSpec | None = Field(default=None, description="Time per output token after the first.")
+    e2el: ObjectiveSpec | None = Field(default=None, alias="e2el", description="End-to-end latency.")
+    goodput_share: Annotated[float, Field(gt=0, le=1)] | None = Field(
+        default=None, description="Share of requests within all limits; the lowest percentile named where left out."
+    )

@@ -21,7 +21,7 @@ from pydantic import TypeAdapter
 from servingplan.api import calendars, profiles, target, windows
 from servingplan.api.engine import EngineSpec, TargetRefSpec
 from servingplan.api.feedback import FeedbackSpec, ScrapeSpec
-from servingplan.api.objectives import ObjectiveSpec
+from servingplan.api.objectives import ObjectiveSpec, ObjectivesSpec
 from servingplan.api.plausibility import implausible
 from servingplan.api.references import References
 from servingplan.api.schedule import CalendarSpec, OverrideSpec, ProfileSpec, WindowSpec
@@ -29,7 +29,6 @@ from servingplan.api.schema import plan_schema, walk
 from servingplan.api.v1alpha1 import (
     CapacitySpec,
     LeadTimeSpec,
-    ObjectivesSpec,
     QuantilesSpec,
     ScaleDownSpec,
     ServingPlanSpec,
@@ -216,7 +215,7 @@ def _workload(wire: WorkloadSpec | None) -> values.Workload:
             input=_quantiles(None if tokens is None else tokens.input),
             output=_quantiles(None if tokens is None else tokens.output),
         ),
-        objectives=_objectives(wire.objectives),
+        objectives=objectives(wire.objectives),
     )
 
 
@@ -224,7 +223,8 @@ def _quantiles(wire: QuantilesSpec | None) -> tuple[tuple[str, int], ...]:
     return () if wire is None else tuple(sorted(wire.model_dump(exclude_none=True).items()))
 
 
-def _objectives(wire: ObjectivesSpec | None) -> values.Objectives:
+def objectives(wire: ObjectivesSpec | None) -> values.Objectives:
+    """What a good request is; a share that is not stated is the lowest percentile named."""
     if wire is None:
         return values.Objectives()
     ttft, tpot, e2el = (_objective(stated) for stated in (wire.ttft, wire.tpot, wire.e2el))

@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 from servingplan.api.v1alpha1 import ServingPlan
+from servingplan.api.wire import Wire
 
 Schema = dict[str, Any]
 
@@ -20,10 +21,15 @@ _LEADING = ("description", "type", "format", "default")
 """What a reader of the CRD looks for first."""
 
 
-@cache
 def plan_schema() -> Schema:
-    """The schema of a whole ServingPlan; apiVersion, kind and metadata as the API server requires them."""
-    generated = ServingPlan.model_json_schema(by_alias=True)
+    """The schema of a whole ServingPlan."""
+    return schema_of(ServingPlan)
+
+
+@cache
+def schema_of(model: type[Wire]) -> Schema:
+    """The schema of a whole object; apiVersion, kind and metadata as the API server requires them."""
+    generated = model.model_json_schema(by_alias=True)
     schema = _structural(generated, generated["$defs"])
     schema["properties"] = {
         "apiVersion": {"type": "string"},

@@ -13,7 +13,7 @@ from pydantic import Field
 from servingplan.api import rules
 from servingplan.api.engine import EngineSpec, TargetRefSpec
 from servingplan.api.feedback import FeedbackSpec
-from servingplan.api.objectives import ObjectiveSpec
+from servingplan.api.objectives import ObjectivesSpec
 from servingplan.api.schedule import ScheduleSpec
 from servingplan.api.status import Status
 from servingplan.api.wire import (
@@ -53,17 +53,6 @@ class TokensSpec(Wire):
 
     input: QuantilesSpec | None = Field(default=None, description="Prompt tokens per request.")
     output: QuantilesSpec | None = Field(default=None, description="Generated tokens per request.")
-
-
-class ObjectivesSpec(Wire):
-    """What a good request is, and the share that must be good."""
-
-    ttft: ObjectiveSpec | None = Field(default=None, description="Time to first token.")
-    tpot: ObjectiveSpec | None = Field(default=None, description="Time per output token after the first.")
-    e2el: ObjectiveSpec | None = Field(default=None, alias="e2el", description="End-to-end latency.")
-    goodput_share: Annotated[float, Field(gt=0, le=1)] | None = Field(
-        default=None, description="Share of requests within all limits; the lowest percentile named where left out."
-    )
 
 
 class WorkloadSpec(Wire):

@@ -1,7 +1,7 @@
 """From a document to all its problems of form: what the API server would refuse, in our words.
 
-Place in the flow: before ``resolve``. In: a ServingPlan as plain JSON. Out: the document as the API server would
-keep it, and its problems. Asks the models (types, limits, unknown fields), the list keys and ``rules``.
+Place in the flow: before ``resolve``. In: an object of one of the kinds as plain JSON. Out: the document as the API
+server would keep it, and its problems. Asks the models (types, limits, unknown fields), the list keys and ``rules``.
 """
 
 from __future__ import annotations
@@ -14,17 +14,19 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from servingplan.api.rules import RULES
-from servingplan.api.schema import Schema, plan_schema, walk, with_defaults
-from servingplan.api.v1alpha1 import API_VERSION, KIND, ServingPlan
+from servingplan.api import evidence_rules, rules
+from servingplan.api.kinds import API_VERSION, SERVING_PLAN, Kind
+from servingplan.api.schema import Schema, schema_of, walk, with_defaults
 from servingplan.api.wire import PATTERN_WORDS
 from servingplan.errors import Problem
 
+RULES = {**rules.RULES, **evidence_rules.RULES}
 
-def as_kept(document: Mapping[str, Any]) -> dict[str, Any]:
+
+def as_kept(document: Mapping[str, Any], kind: Kind = SERVING_PLAN) -> dict[str, Any]:
     """The document as the API server would keep it: whole floats as integers, no nulls, defaults set, no status."""
     without_status = {key: value for key, value in document.items() if key != "status"}
-    kept: dict[str, Any] = with_defaults(_whole_numbers(without_status), plan_schema())
+    kept: dict[str, Any] = with_defaults(_whole_numbers(without_status), schema_of(kind.model))
     return kept
 
 
@@ -39,46 +41,48 @@ def _whole_numbers(value: Any) -> Any:
     return value
 
 
-def form_problems(kept: Mapping[str, Any]) -> tuple[Problem, ...]:
+def form_problems(kept: Mapping[str, Any], kind: Kind = SERVING_PLAN) -> tuple[Problem, ...]:
     """Every problem of form of a document that `as_kept` made, in the order of the schema's fields."""
     found = [
-        *_kind_problems(kept),
-        *_metadata_problems(kept),
-        *_model_problems(kept),
-        *_duplicates(kept),
-        *_broken_rules(kept),
+        *_kind_problems(kept, kind),
+        *_metadata_problems(kept, kind),
+        *_model_problems(kept, kind),
+        *_duplicates(kept, kind),
+        *_broken_rules(kept, kind),
     ]
     return tuple(dict.fromkeys(found))
 
 
-def _kind_problems(kept: Mapping[str, Any]) -> Iterator[Problem]:
-    for field, expected in (("apiVersion", API_VERSION), ("kind", KIND)):
+def _kind_problems(kept: Mapping[str, Any], kind: Kind) -> Iterator[Problem]:
+    for field, expected in (("apiVersion", API_VERSION), ("kind", kind.name)):
         if kept.get(field) != expected:
             yield Problem(
                 path=field,
                 reason="WrongKind",
-                message=f"is {kept.get(field)!r}; a ServingPlan has {field}: {expected}",
+                message=f"is {kept.get(field)!r}; a {kind.name} has {field}: {expected}",
             )
 
 
-def _metadata_problems(kept: Mapping[str, Any]) -> Iterator[Problem]:
+def _metadata_problems(kept: Mapping[str, Any], kind: Kind) -> Iterator[Problem]:
     metadata = kept.get("metadata")
     if not isinstance(metadata, Mapping):
-        yield Problem(path="metadata", reason="Required", message="is missing: give the plan a name and a namespace")
+        yield Problem(
+            path="metadata", reason="Required", message=f"is missing: give the {kind.noun} a name and a namespace"
+        )
     elif not isinstance(metadata.get("name"), str):
-        yield Problem(path="metadata.name", reason="Required", message="is missing: give the plan a name")
+        yield Problem(path="metadata.name", reason="Required", message=f"is missing: give the {kind.noun} a name")
 
 
-def _model_problems(kept: Mapping[str, Any]) -> Iterator[Problem]:
+def _model_problems(kept: Mapping[str, Any], kind: Kind) -> Iterator[Problem]:
     body = {key: value for key, value in kept.items() if key not in {"apiVersion", "kind", "metadata"}}
     try:
-        ServingPlan.model_validate_json(json.dumps(body, default=str))
+        kind.model.model_validate_json(json.dumps(body, default=str))
     except ValidationError as error:
-        yield from (_worded(detail) for detail in error.errors(include_url=False))
+        yield from (_worded(detail, kind) for detail in error.errors(include_url=False))
 
 
-def _duplicates(kept: Mapping[str, Any]) -> Iterator[Problem]:
-    for path, value, schema in walk(kept, plan_schema()):
+def _duplicates(kept: Mapping[str, Any], kind: Kind) -> Iterator[Problem]:
+    for path, value, schema in walk(kept, schema_of(kind.model)):
         if isinstance(value, list):
             yield from _duplicates_in(value, schema, path)
 
@@ -99,8 +103,8 @@ def _duplicates_in(items: list[Any], schema: Schema, path: str) -> Iterator[Prob
             )
 
 
-def _broken_rules(kept: Mapping[str, Any]) -> Iterator[Problem]:
-    for path, value, schema in walk(kept, plan_schema()):
+def _broken_rules(kept: Mapping[str, Any], kind: Kind) -> Iterator[Problem]:
+    for path, value, schema in walk(kept, schema_of(kind.model)):
         for entry in schema.get("x-kubernetes-validations", ()):
             rule = RULES[entry["rule"]]
             try:
@@ -139,21 +143,21 @@ _LIMIT_WORDS = {
 }
 
 
-def _worded(detail: ErrorDetails) -> Problem:
-    path, kind, given = _path(detail["loc"]), detail["type"], detail["input"]
+def _worded(detail: ErrorDetails, kind: Kind) -> Problem:
+    path, fault, given = _path(detail["loc"]), detail["type"], detail["input"]
     context: dict[str, Any] = detail.get("ctx", {})
-    if kind == "missing":
+    if fault == "missing":
         return Problem(path=path, reason="Required", message="is missing and has no default: state it")
-    if kind == "extra_forbidden":
-        return Problem(path=path, reason="UnknownField", message=_unknown_field(detail["loc"]))
-    if kind in _TYPE_WORDS:
-        message = f"must be {_TYPE_WORDS[kind]}, not {_shown(given)}"
+    if fault == "extra_forbidden":
+        return Problem(path=path, reason="UnknownField", message=_unknown_field(detail["loc"], kind))
+    if fault in _TYPE_WORDS:
+        message = f"must be {_TYPE_WORDS[fault]}, not {_shown(given)}"
         return Problem(path=path, reason="WrongType", message=message)
-    if kind == "string_pattern_mismatch":
+    if fault == "string_pattern_mismatch":
         words = PATTERN_WORDS[context["pattern"]]
         return Problem(path=path, reason="InvalidValue", message=f"is {_shown(given)}; write {words}")
-    if kind in _LIMIT_WORDS:
-        reason, words = _LIMIT_WORDS[kind]
+    if fault in _LIMIT_WORDS:
+        reason, words = _LIMIT_WORDS[fault]
         return Problem(path=path, reason=reason, message=f"{words.format(**context)}, not {_shown(given)}")
     return Problem(path=path, reason="InvalidValue", message=f"is not valid: {detail['msg']}")
 
@@ -165,9 +169,9 @@ def _path(location: tuple[int | str, ...]) -> str:
     return path
 
 
-def _unknown_field(location: tuple[int | str, ...]) -> str:
+def _unknown_field(location: tuple[int | str, ...], kind: Kind) -> str:
     """Names the nearest field, as the mistake is usually one of spelling."""
-    schema = plan_schema()
+    schema = schema_of(kind.model)
     for part in location[:-1]:
         schema = schema["items"] if isinstance(part, int) else schema["properties"][part]
     known = sorted(schema.get("properties", {}))

@@ -72,6 +72,7 @@ LOCAL_TIME_PATTERN = r"^20[0-9]{2}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-
 
 PORT_PATTERN = r"^([a-z][-a-z0-9]*[a-z0-9]|[a-z]|[0-9]+)$"
 PATH_PATTERN = r"^/[-A-Za-z0-9._~/]*$"
+FILE_PATH_PATTERN = r"^[A-Za-z0-9_][-A-Za-z0-9_.]*(/[A-Za-z0-9_][-A-Za-z0-9_.]*)*$"
 
 PATTERN_WORDS: Mapping[str, str] = {
     NAME_PATTERN: "lower-case letters, digits and '-', for example working-day",
@@ -86,6 +87,7 @@ PATTERN_WORDS: Mapping[str, str] = {
     PORT_PATTERN: "the name of a port of the pods, or its number, for example http or 8000",
     PATH_PATTERN: "a path, for example /metrics",
     PERCENT_PATTERN: "a percentage, for example 20%",
+    FILE_PATH_PATTERN: "the path of a file in the volume, without a leading slash, for example sets/prompts.jsonl",
 }
 """What to write where a text must match a pattern."""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from servingplan.api.crd import crd_yaml, custom_resource_definition
+from servingplan.api.crd import all_crds_yaml, custom_resource_definition
+from servingplan.api.kinds import KINDS
 from servingplan.cli.output import JSON, TABLE, YAML, emit, output_option
 
 
@@ -17,7 +18,8 @@ def command(output: str) -> None:
       servingplan crd | kubectl apply --server-side -f -
     """  # noqa: D301  \b is the sign by which click keeps lines as they are
     if output == YAML:
-        click.echo(crd_yaml(), nl=False)
+        click.echo(all_crds_yaml(), nl=False)
     else:
-        definition = custom_resource_definition()
-        emit(output, definition, lambda: f"{definition['kind']} {definition['metadata']['name']}")
+        definitions = [custom_resource_definition(kind) for kind in KINDS]
+        names = "\n".join(f"{found['kind']} {found['metadata']['name']}" for found in definitions)
+        emit(output, {"apiVersion": "v1", "kind": "List", "items": definitions}, lambda: names)

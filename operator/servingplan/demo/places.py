@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from servingplan.api.crd import custom_resource_definition
-from servingplan.api.v1alpha1 import GROUP, PLURAL
+from servingplan.api.kinds import GROUP, KINDS, Kind
 from servingplan.demo.interrupts import no_more_interrupts
 from servingplan.demo.link import Link
 from servingplan.demo.material import Material, volume_objects
@@ -22,7 +23,7 @@ from servingplan.errors import ClusterError, UsageError
 from servingplan.localcluster.cluster import LocalCluster
 from servingplan.localcluster.stages import Span
 
-CRD_API, CRD_KIND, CRD_NAME = "apiextensions.k8s.io/v1", "CustomResourceDefinition", f"{PLURAL}.{GROUP}"
+CRD_API, CRD_KIND = "apiextensions.k8s.io/v1", "CustomResourceDefinition"
 OPERATOR_LABEL = "app.kubernetes.io/name=servingplan"
 
 WAIT_S = 90.0
@@ -75,7 +76,7 @@ def local_place(material: Material, *, most: int, before: int, say: Say) -> Iter
         gpus = material.plan.gpus_per_replica or 1
         cluster.add_nodes(most, gpus=gpus, labels=material.node_labels())
         say(f"It runs: {most} nodes with {gpus} GPU{'s' * (gpus > 1)} each. It is thrown away at the end.")
-        _install(link)
+        _install(link, KINDS)
         _namespace(link, material.plan.namespace)
         link.apply(*volume_objects(material.plan.namespace, material.claims()))
         link.apply(*material.prerequisites(before))
@@ -90,22 +91,22 @@ def own_place(
     namespace = material.plan.namespace
     with Link(kubeconfig=None, context=context) as link:
         _check_free(link, namespace)
-        installs = link.find(CRD_API, CRD_KIND, CRD_NAME) is None
+        installs = [kind for kind in KINDS if link.find(CRD_API, CRD_KIND, _definition(kind)) is None]
+        definitions = ", ".join(_definition(kind) for kind in installs)
         allow(
             f"The demo will use the cluster of context {context} ({link.server}): it creates the namespace {namespace}"
-            f"{' and the CustomResourceDefinition ' + CRD_NAME if installs else ''}, runs the operator on this "
+            f"{f' and the CustomResourceDefinitions {definitions}' if installs else ''}, runs the operator on this "
             "machine with your rights for that namespace only, and removes all of it at the end."
         )
         try:
-            if installs:
-                _install(link)
+            _install(link, installs)
             _namespace(link, namespace)
             link.apply(*material.prerequisites(before))
             yield Place(link=link, kubeconfig=None, context=context, local=None)
         finally:
             no_more_interrupts()
-            say(f"Removing the namespace {namespace}{' and the definition' if installs else ''} ...")
-            _remove(link, namespace, with_definition=installs)
+            say(f"Removing the namespace {namespace}{' and the definitions' if installs else ''} ...")
+            _remove(link, namespace, installs)
 
 
 def _check_free(link: Link, namespace: str) -> None:
@@ -124,13 +125,19 @@ def _check_free(link: Link, namespace: str) -> None:
         )
 
 
-def _install(link: Link) -> None:
-    link.apply(custom_resource_definition())
-    _wait(lambda: _is_established(link), f"the definition {CRD_NAME} to be established")
+def _definition(kind: Kind) -> str:
+    return f"{kind.plural}.{GROUP}"
 
 
-def _is_established(link: Link) -> bool:
-    found = link.find(CRD_API, CRD_KIND, CRD_NAME) or {}
+def _install(link: Link, kinds: Sequence[Kind]) -> None:
+    for kind in kinds:
+        link.apply(custom_resource_definition(kind))
+    for name in map(_definition, kinds):
+        _wait(partial(_is_established, link, name), f"the definition {name} to be established")
+
+
+def _is_established(link: Link, name: str) -> bool:
+    found = link.find(CRD_API, CRD_KIND, name) or {}
     # A fresh definition has `conditions: null`.
     conditions = found.get("status", {}).get("conditions") or ()
     return any((c["type"], c["status"]) == ("Established", "True") for c in conditions)
@@ -142,11 +149,11 @@ def _namespace(link: Link, name: str) -> None:
     _wait(lambda: link.find("v1", "ServiceAccount", "default", name) is not None, f"the default account of {name}")
 
 
-def _remove(link: Link, namespace: str, *, with_definition: bool) -> None:
+def _remove(link: Link, namespace: str, installed: Sequence[Kind]) -> None:
     link.delete("v1", "Namespace", namespace)
     _wait(lambda: link.find("v1", "Namespace", namespace) is None, f"the namespace {namespace} to go")
-    if with_definition:
-        link.delete(CRD_API, CRD_KIND, CRD_NAME)
+    for kind in installed:
+        link.delete(CRD_API, CRD_KIND, _definition(kind))
 
 
 def _wait(condition: Callable[[], bool], what: str) -> None:

@@ -1,0 +1,61 @@
+"""Wire documents of evidence kinds for tests, and one that breaks each of their rules."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+from servingplan.api import evidence_rules as rules
+from servingplan.api.referenced import RunnerDefaults
+from servingplan.api.resolve_benchmark import resolve_benchmark
+from servingplan.planning.benchmark import Benchmark
+from support.specs import document
+from support.violations import Violation
+
+RUNNER = "registry.local/servingplan-runner:0.1.0"
+
+_BENCHMARK = {
+    "planRef": {"name": "support-chat"},
+    "prompts": {"configMap": {"name": "prompts", "key": "prompts.jsonl"}},
+}
+_OF_A_SERVICE = {"planRef": None, "service": {"name": "vllm"}, "quietHoursOf": {"name": "support-chat"}}
+
+
+def benchmark_document(name: str = "qwen3-l40s", namespace: str = "llm", **spec: Any) -> dict[str, Any]:
+    """A CapacityBenchmark of the worked example's engine, with fields of the spec replaced; None removes one."""
+    fields = {**deepcopy(_BENCHMARK), **deepcopy(spec)}
+    return {
+        "apiVersion": "servingplan.dev/v1alpha1",
+        "kind": "CapacityBenchmark",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {key: value for key, value in fields.items() if value is not None},
+    }
+
+
+def service_benchmark(name: str = "qwen3-l40s", **spec: Any) -> dict[str, Any]:
+    """One of what serves already."""
+    return benchmark_document(name, **(_OF_A_SERVICE | spec))
+
+
+def a_benchmark(*, plan: dict[str, Any] | None = None, **spec: Any) -> Benchmark:
+    """A benchmark, resolved beside the worked example or another plan."""
+    plans = {"support-chat": plan or document()}
+    return resolve_benchmark(benchmark_document(**spec), plans, RunnerDefaults(image=RUNNER))
+
+
+_CASES = (
+    (
+        "one-measured",
+        benchmark_document(service={"name": "vllm"}, quietHoursOf={"name": "p"}),
+        rules.ONE_MEASURED,
+        "spec",
+    ),
+    ("nothing-measured", benchmark_document(planRef=None), rules.ONE_MEASURED, "spec"),
+    ("service-when-quiet", service_benchmark(quietHoursOf=None), rules.SERVICE_WHEN_QUIET, "spec"),
+    ("service-size", service_benchmark(poolSizes=[1, 8]), rules.SERVICE_SIZE, "spec.poolSizes"),
+    ("one-file", benchmark_document(prompts={}), rules.ONE_FILE, "spec.prompts"),
+    ("longest", benchmark_document(longest="25h"), rules.LONGEST_LIMIT, "spec.longest"),
+    ("name", benchmark_document(name="a" * 41), rules.EVIDENCE_NAME, "metadata.name"),
+)
+
+VIOLATIONS = tuple(Violation(id=name, plan=plan, rule=rule, path=path) for name, plan, rule, path in _CASES)
