@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from servingplan.benchmarking.bottleneck import CHANGES, Bottleneck, Bound, Facts, bottleneck
+from servingplan.benchmarking.bottleneck import Bottleneck, Facts, bottleneck
+from servingplan.benchmarking.changes import CHANGES, Bound
 from servingplan.benchmarking.effort import STANDARD
 from servingplan.benchmarking.goodput import Criterion
 from servingplan.benchmarking.level import judge

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from servingplan.benchmarking.bottleneck import Bound
+from servingplan.benchmarking.changes import Bound, Variation
+from servingplan.benchmarking.confirmation import Verdict
 from servingplan.benchmarking.level import Because
 from servingplan.benchmarking.run import VoidReason
 from servingplan.benchmarking.search import Outcome
@@ -22,6 +23,8 @@ DOCS = Path(__file__).parents[2] / "docs"
         pytest.param(Outcome, "reference/bench-json.md", 1, id="outcomes"),
         pytest.param(Because, "reference/bench-json.md", 2, id="reasons of levels"),
         pytest.param(Bound, "explanation/capacity.md", 1, id="bounds"),
+        pytest.param(Variation, "explanation/capacity.md", 1, id="what a client changes"),
+        pytest.param(Verdict, "reference/bench-json.md", 1, id="what an experiment says"),
     ],
 )
 def test_every_word_is_documented_once(words: type, page: str, column: int) -> None:

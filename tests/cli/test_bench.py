@@ -18,6 +18,7 @@ import pytest
 import yaml
 
 from cli.runs import ROOT, WORKED_EXAMPLE, process
+from servingplan.benchmarking import measuring
 from servingplan.benchmarking.record import document, write
 from servingplan.planning.units import format_duration
 from support import fake_vllm
@@ -33,8 +34,9 @@ def server() -> Iterator[str]:
 
 
 @pytest.fixture
-def bench(server: str, tmp_path: Path) -> Callable[..., list[str]]:
-    """The arguments of `bench run` with the stand-in, of which each run takes no time."""
+def bench(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """The arguments of `bench run` with the stand-in, of which each run takes no time, and each probe little."""
+    monkeypatch.setattr(measuring, "PROBE_S", 0.0)
     program = tmp_path / "vllm"
     program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(fake_vllm.__file__)} "$@"\n')
     program.chmod(0o755)
@@ -114,7 +116,9 @@ def test_another_ramp_is_not_written_over(cli, bench):
 def test_a_ramp_that_is_stopped_leaves_no_process_and_keeps_its_file(bench, tmp_path, number):
     seen = tmp_path / "seen.json"
     environment = {**os.environ, "FAKE_VLLM": "hang", "FAKE_VLLM_SEEN": str(seen)}
-    command = [sys.executable, "-m", "servingplan.cli", *bench()]
+    program = "from servingplan.cli.program import program"
+    code = f"from servingplan.benchmarking import measuring\n{program}\nmeasuring.PROBE_S = 0.0\nprogram({bench()!r})"
+    command = [sys.executable, "-c", code]
     running = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     until = time.monotonic() + 60
     while not (seen.exists() and seen.read_text()) and time.monotonic() < until:

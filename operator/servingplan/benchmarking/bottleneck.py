@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 
+from servingplan.benchmarking.changes import CHANGES, Bound, Change
 from servingplan.benchmarking.level import Level, Verdict
 from servingplan.benchmarking.run import Engine, Run, Seen
 
@@ -37,19 +37,6 @@ FRONTEND_CORES, FRONTEND_SHARE = 0.9, 0.10
 """Cores of the API server, and the share of the latency outside of the engine, from which on it is the limit."""
 
 
-class Bound(StrEnum):
-    """What bound a server. Documented in docs/explanation/capacity.md."""
-
-    CLIENT = "Client"
-    ADMISSION = "Admission"
-    MEMORY = "Memory"
-    SEQUENCES = "Sequences"
-    TOKEN_BUDGET = "TokenBudget"  # noqa: S105  not a password
-    COMPUTE = "Compute"
-    FRONTEND = "Frontend"
-    UNKNOWN = "Unknown"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """What is known of the engine; None where it is not. kv_tokens: tokens that its KV cache holds.
@@ -70,7 +57,7 @@ class Bottleneck:
     bounds: tuple[Bound, ...]
     evidence: tuple[str, ...]
     doubt: tuple[str, ...]
-    change: str
+    change: Change
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +98,7 @@ class _Case:
 
 def bottleneck(levels: Sequence[Level], facts: Facts) -> Bottleneck | None:
     """What bound the server. levels: by rate ascending. None where no level failed and none was given up as void."""
-    failing = next((level for level in levels if _did_not_hold(level) or _mostly_void(level)), None)
+    failing = failing_level(levels)
     if failing is None:
         return None
     if not _did_not_hold(failing):
@@ -132,6 +119,11 @@ def bottleneck(levels: Sequence[Level], facts: Facts) -> Bottleneck | None:
         doubt=_doubt(case, failing),
         change=CHANGES[bounds[0]],
     )
+
+
+def failing_level(levels: Sequence[Level]) -> Level | None:
+    """The lowest rate that did not hold or was given up as void: what bound the server is read there."""
+    return next((level for level in levels if _did_not_hold(level) or _mostly_void(level)), None)
 
 
 def _did_not_hold(level: Level) -> bool:
@@ -245,18 +237,6 @@ RULES: Sequence[tuple[Bound, Callable[[_Case], str | None]]] = (
     (Bound.FRONTEND, _frontend),
 )
 """In their order. The client comes before all of them: its rules are those of `validity`."""
-
-CHANGES = {
-    Bound.CLIENT: "measure again from a machine of its own, near the server",
-    Bound.ADMISSION: "measure again with --max-num-queued-reqs and --max-num-queued-tokens left out",
-    Bound.MEMORY: "measure again with half of --max-model-len, or with --kv-cache-dtype fp8: capacity should rise",
-    Bound.SEQUENCES: "measure again with twice --max-num-seqs: capacity should rise until KV cache or TPOT binds",
-    Bound.TOKEN_BUDGET: "measure again with twice --max-num-batched-tokens: TTFT should fall",
-    Bound.COMPUTE: "measure again with half of --max-num-seqs: TPOT should fall and waiting begin",
-    Bound.FRONTEND: "measure again with --api-server-count 2: capacity should rise",
-    Bound.UNKNOWN: "measure again with half of --max-num-seqs, then with half of --max-model-len: what moves, binds",
-}
-"""The controlled change: one thing at a time."""
 
 
 def _doubt(case: _Case, failing: Level) -> tuple[str, ...]:

@@ -25,17 +25,22 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """One run's load. count: requests. salt: keeps the run apart in the prefix cache."""
+    """One run's load. count: requests. salt: keeps the run apart in the prefix cache.
+
+    max_concurrency: most requests at once; None on every run that counts, since with it TTFT starts after the client's
+    own queue.
+    """
 
     rate: float
     burstiness: float
     count: int
     seed: int
     salt: str
+    max_concurrency: int | None = None
 
 
 def serve_command(target: Target, load: Load, objectives: Objectives, *, prompts: Path, result: Path) -> list[str]:
-    """The command. No `--max-concurrency`: with it TTFT would start after the client's own queue."""
+    """The command."""
     endpoint = "/v1/chat/completions" if target.chat else "/v1/completions"
     limits = [f"{name}:{objective.limit.total_seconds() * 1000:g}" for name, objective in objectives.stated]
     return [
@@ -52,6 +57,7 @@ def serve_command(target: Target, load: Load, objectives: Objectives, *, prompts
         "--no-oversample",
         "--num-prompts", str(load.count),
         "--request-rate", repr(load.rate),
+        *(["--max-concurrency", str(load.max_concurrency)] if load.max_concurrency else []),
         "--burstiness", repr(load.burstiness),
         "--seed", str(load.seed),
         "--ignore-eos",

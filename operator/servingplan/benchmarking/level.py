@@ -86,7 +86,7 @@ def judge(rate: float, runs: Sequence[Run], criteria: tuple[Criterion, ...], eff
     counted = tuple(run for run in runs if run.counts)
     longer = tuple(run for run in counted if run.extended)
     counted = longer or counted
-    bounds = _bounds(tuple(block for run in counted for block in run.blocks), seed)
+    bounds = bounds_of(counted, seed=seed)
     case = _Case(runs=counted, bounds=bounds, criteria=criteria, effort=effort)
     verdict, because = next(found for rule in RULES if (found := rule(case)) is not None)
     return Level(
@@ -97,6 +97,11 @@ def judge(rate: float, runs: Sequence[Run], criteria: tuple[Criterion, ...], eff
         void=tuple(run for run in runs if not run.counts),
         bounds=bounds,
     )
+
+
+def bounds_of(runs: Sequence[Run], *, seed: int) -> tuple[Bounds, ...]:
+    """The shares of these runs together by criterion; empty without a request. seed: of the bootstrap."""
+    return _bounds(tuple(block for run in runs for block in run.blocks), seed)
 
 
 @lru_cache(maxsize=1024)

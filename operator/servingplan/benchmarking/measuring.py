@@ -33,6 +33,11 @@ PROBE_REQUESTS = 20
 PROBE_TOKENS = 32
 """Of each answer of the probe, at most: seconds in all, and decoding counts."""
 
+PROBE_S = 5.0
+"""The probe's requests are repeated for so long. A fast engine answers them within a second, and that is chance: of two
+such probes under the same conditions 15 % differ by more than a fifth, of two of five seconds none
+(`tests/benchmarking/test_measuring.py`)."""
+
 EVERY_S = 1.0
 """Between two readings of the engine's metrics."""
 
@@ -48,12 +53,16 @@ IDLE_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """What is sent. burstiness: vLLM's, 1 is Poisson. prefix_hit_share: what the cache should find, 0 to 1."""
+    """What is sent. burstiness: vLLM's, 1 is Poisson. prefix_hit_share: what the cache should find, 0 to 1.
+
+    max_concurrency: most requests at once, for an experiment; None where a capacity is measured.
+    """
 
     prompts: Prompts
     objectives: Objectives
     burstiness: float
     prefix_hit_share: float
+    max_concurrency: int | None = None
 
 
 class Bench:
@@ -88,7 +97,11 @@ class Bench:
 
     async def _median_probe(self) -> float:
         """Its median latency in seconds; the one after a run is the one before the next."""
-        self._last_probe = median(answer.latency_s for answer in await self.probe())
+        until = time.perf_counter() + PROBE_S
+        latencies: list[float] = []
+        while not latencies or time.perf_counter() < until:
+            latencies += [answer.latency_s for answer in await self.probe()]
+        self._last_probe = median(latencies)
         return self._last_probe
 
     async def run(self, step: Measure, number: int, latency_s: float) -> Run:
@@ -132,6 +145,7 @@ class Bench:
             input_tokens=mean_input(prompts),
             output_tokens=sum(prompt.output_tokens for prompt in prompts) / len(prompts),
             prefix_hit_share=self._workload.prefix_hit_share,
+            capped=self._workload.max_concurrency is not None,
         )
 
     async def _drive(
@@ -143,6 +157,7 @@ class Bench:
             count=len(prompts),
             seed=number,
             salt=f"{self._name}-run-{number}",
+            max_concurrency=self._workload.max_concurrency,
         )
         lines, result = folder / "prompts.jsonl", folder / "result.json"
         lines.write_text(as_lines(prompts), encoding="utf-8")

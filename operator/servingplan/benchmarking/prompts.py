@@ -105,6 +105,15 @@ def share_out(prompts: Prompts, *, run: int, count: int) -> tuple[Prompt, ...]:
     return tuple(chosen)
 
 
+def halved(prompts: Prompts) -> Prompts:
+    """The same with half of each text and half of each answer. Their tokens have to be counted anew."""
+    entries = tuple(
+        Prompt(text=entry.text[: (len(entry.text) + 1) // 2], output_tokens=(entry.output_tokens + 1) // 2)
+        for entry in prompts.entries
+    )
+    return Prompts(entries=entries, digest=prompts.digest)
+
+
 def mark(index: int) -> str:
     """What is put before a prompt that comes again, so that nothing of it is in the prefix cache."""
     return f"[{index:06d}] "

@@ -10,12 +10,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from servingplan.benchmarking import record
 from servingplan.benchmarking.level import Level
+from servingplan.benchmarking.machine import machine, route
 from servingplan.benchmarking.measuring import PROBE_TOKENS, Bench
 from servingplan.benchmarking.prompts import Prompt, Prompts, mark, probe_prompts
 from servingplan.benchmarking.record import Asked, Fingerprint, Kept, Unloaded
@@ -39,7 +41,12 @@ class Progress:
 
 
 async def look(
-    server: OpenAIServer, *, model: str | None, chat: bool, prompts: Prompts, stated: Mapping[str, int | None]
+    server: OpenAIServer,
+    *,
+    model: str | None,
+    chat: bool,
+    prompts: Prompts,
+    stated: Mapping[str, int | None] = MappingProxyType({}),
 ) -> Fingerprint:
     """What the server is. stated: engine arguments that the user knows.
 
@@ -56,17 +63,21 @@ async def look(
         cache = dict((await server.load()).cache)
     except ClusterError:
         cache = {}
+    here = await machine(server.url)
     return Fingerprint(
         url=server.url,
         model=model or names[0],
         vllm=await server.version(),
         chat=chat,
         dataset=prompts.digest,
-        max_num_seqs=stated["max_num_seqs"] or scheduler.get("max_num_seqs"),
-        max_num_batched_tokens=stated["max_num_batched_tokens"] or scheduler.get("max_num_batched_tokens"),
+        max_num_seqs=stated.get("max_num_seqs") or scheduler.get("max_num_seqs"),
+        max_num_batched_tokens=stated.get("max_num_batched_tokens") or scheduler.get("max_num_batched_tokens"),
         cache=cache,
         scheduler=scheduler,
         parallel=_part(config, "parallel_config"),
+        route=route(server.url),
+        accelerator=here.accelerator,
+        driver=here.driver,
     )
 
 

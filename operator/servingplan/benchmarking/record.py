@@ -15,10 +15,12 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from servingplan.benchmarking.bottleneck import Bottleneck, Facts, bottleneck
+from servingplan.benchmarking.bottleneck import Bottleneck, Facts, bottleneck, failing_level
+from servingplan.benchmarking.confirmation import Answer, Experiment, answer
 from servingplan.benchmarking.effort import EFFORTS, Effort
 from servingplan.benchmarking.goodput import criteria
 from servingplan.benchmarking.level import Level
+from servingplan.benchmarking.machine import Route
 from servingplan.benchmarking.run import Run
 from servingplan.benchmarking.search import Finding, Measure, Outcome, Ramp, best, levels, next_step
 from servingplan.clients.engine_load import kv_tokens
@@ -50,7 +52,8 @@ class Fingerprint:
     """What was measured. Empty or None where the server does not say.
 
     cache: what the engine's metrics say of its KV cache. scheduler, parallel: its configuration, which vLLM shows in
-    its development mode alone. dataset: the digest of the prompts file.
+    its development mode alone. dataset: the digest of the prompts file. route: the kind of address. accelerator,
+    driver: of the machine of the server.
     """
 
     url: str
@@ -63,6 +66,9 @@ class Fingerprint:
     cache: dict[str, str]
     scheduler: dict[str, Any]
     parallel: dict[str, Any]
+    route: Route | None = None
+    accelerator: str | None = None
+    driver: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +85,10 @@ class Unloaded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """The state of a ramp. name: in the salts of its requests. started: when, ISO 8601 in UTC."""
+    """The state of a ramp. name: in the salts of its requests. started: when, ISO 8601 in UTC.
+
+    experiment: what was tried to decide what bound the server.
+    """
 
     format: str = FORMAT
     name: str
@@ -88,6 +97,7 @@ class Kept:
     fingerprint: Fingerprint
     unloaded: Unloaded
     runs: tuple[Run, ...] = ()
+    experiment: Experiment | None = None
 
     @property
     def effort(self) -> Effort:
@@ -121,12 +131,15 @@ class Kept:
     @property
     def bottleneck(self) -> Bottleneck | None:
         """What bound the server."""
-        facts = Facts(
-            max_num_seqs=self.fingerprint.max_num_seqs,
-            max_num_batched_tokens=self.fingerprint.max_num_batched_tokens,
-            kv_tokens=kv_tokens(self.fingerprint.cache),
-        )
-        return bottleneck(self.finding.levels, facts)
+        return bottleneck(self.finding.levels, facts(self.fingerprint))
+
+    @property
+    def confirmation(self) -> Answer | None:
+        """What the experiment says, where there was one."""
+        failing = failing_level(self.finding.levels)
+        if self.experiment is None or failing is None:
+            return None
+        return answer(self.experiment, failing, self.ramp.criteria[0], seed=self.ramp.seed)
 
     def with_run(self, run: Run) -> Kept:
         """The same with one run more."""
@@ -135,6 +148,15 @@ class Kept:
     def longer(self, longest_s: float) -> Kept:
         """The same with another limit."""
         return replace(self, asked=replace(self.asked, longest_s=longest_s))
+
+
+def facts(fingerprint: Fingerprint) -> Facts:
+    """What a server's fingerprint says of its limits."""
+    return Facts(
+        max_num_seqs=fingerprint.max_num_seqs,
+        max_num_batched_tokens=fingerprint.max_num_batched_tokens,
+        kv_tokens=kv_tokens(fingerprint.cache),
+    )
 
 
 @cache
@@ -151,7 +173,6 @@ def document(kept: Kept) -> dict[str, Any]:
     """Everything as plain JSON: the state, and what follows from it."""
     finding = kept.finding
     found = _level_adapter().dump_python(finding.levels, mode="json")
-    bound = kept.bottleneck
     state = _adapter().dump_python(kept, mode="json")
     runs = state.pop("runs")  # last in the file: they are long
     return {
@@ -174,15 +195,36 @@ def document(kept: Kept) -> dict[str, Any]:
             }
             for level in found
         ],
-        "bottleneck": None
-        if bound is None
-        else {
-            "bounds": [one.value for one in bound.bounds],
-            "evidence": list(bound.evidence),
-            "doubt": list(bound.doubt),
-            "change": bound.change,
-        },
+        "bottleneck": _bottleneck(kept.bottleneck),
+        "confirmation": _confirmation(kept),
         "runs": runs,
+    }
+
+
+def _bottleneck(found: Bottleneck | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    change = found.change
+    return {
+        "bounds": [bound.value for bound in found.bounds],
+        "evidence": list(found.evidence),
+        "doubt": list(found.doubt),
+        "change": change.words,
+        "byClient": None if change.client is None else change.client.value,
+        "byEngine": None if change.engine is None else change.engine.words,
+    }
+
+
+def _confirmation(kept: Kept) -> dict[str, Any] | None:
+    found, experiment = kept.confirmation, kept.experiment
+    if found is None or experiment is None:
+        return None
+    return {
+        "bound": experiment.bound.value,
+        "by": experiment.what,
+        "verdict": found.verdict.value,
+        "evidence": list(found.evidence),
+        "doubt": list(found.doubt),
     }
 
 
@@ -199,6 +241,7 @@ def at_capacity(kept: Kept) -> dict[str, float | None] | None:
         return None
     engines = [one.engine for one in seen if one.engine is not None]
     usage = [engine.kv_p90 for engine in engines if engine.kv_p90 is not None]
+    hits = [engine.prefix_hit_share for engine in engines if engine.prefix_hit_share is not None]
     pool = kept.asked.replicas
     return {
         "inFlightMean": _mean([one.in_flight_mean / pool for one in seen]),
@@ -207,7 +250,8 @@ def at_capacity(kept: Kept) -> dict[str, float | None] | None:
         "tpotP95Seconds": _mean([one.tpot.p95 for one in seen if one.tpot is not None]),
         "inputTokens": _mean([one.input_tokens for one in seen]),
         "outputTokens": _mean([one.output_tokens for one in seen]),
-        "kvCacheUseP90": _mean(usage) if usage else None,
+        "prefixHitShare": _mean(hits),
+        "kvCacheUseP90": _mean(usage),
         "unloadedTtftP95Seconds": kept.unloaded.ttft_p95_s,
         "prefillTokensPerSecond": kept.unloaded.prefill_tokens_per_s,
     }

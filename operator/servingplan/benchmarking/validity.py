@@ -43,7 +43,8 @@ PROBES_OFF = 0.20
 class Expected:
     """What a run was asked for. ttft_limit_s: None without such an objective. input_tokens: mean, None where unknown.
 
-    output_tokens: mean a request. prefix_hit_share: of the workload, 0 to 1.
+    output_tokens: mean a request. prefix_hit_share: of the workload, 0 to 1. capped: whether the client holds requests
+    back on purpose, so that it keeps no rate.
     """
 
     rate: float
@@ -51,6 +52,7 @@ class Expected:
     input_tokens: float | None
     output_tokens: float
     prefix_hit_share: float
+    capped: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,13 +163,17 @@ def _neighbour(case: Case) -> str | None:
     )
 
 
+def _keeps_a_rate(case: Case) -> bool:
+    return not case.expected.capped
+
+
 def _with_engine(case: Case) -> bool:
     return case.seen.engine is not None and case.seen.engine.prefix_hit_share is not None
 
 
 RULES: tuple[Rule, ...] = (
-    Rule(reason=VoidReason.DISPATCH_RATE, broken=_dispatch_rate),
-    Rule(reason=VoidReason.DISPATCH_LAG, broken=_dispatch_lag),
+    Rule(reason=VoidReason.DISPATCH_RATE, broken=_dispatch_rate, known=_keeps_a_rate),
+    Rule(reason=VoidReason.DISPATCH_LAG, broken=_dispatch_lag, known=_keeps_a_rate),
     Rule(reason=VoidReason.CLIENT_BUSY, broken=_client_busy, known=lambda case: case.seen.client.cores is not None),
     Rule(reason=VoidReason.OUTPUT_TOKENS, broken=_output_tokens),
     Rule(

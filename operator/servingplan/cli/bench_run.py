@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from servingplan.benchmarking.effort import EFFORTS, STANDARD
+from servingplan.cli.bench_confirm import confirm_options, confirmed
 from servingplan.cli.bench_input import a_plan, burstiness, objective_options, objectives
 from servingplan.cli.instants import now
 from servingplan.cli.output import emit, output_option, talk
@@ -55,6 +56,8 @@ class Request:
     replicas: int
     max_num_seqs: int | None
     max_num_batched_tokens: int | None
+    confirm: bool
+    confirm_url: str | None
 
 
 @click.command("run")
@@ -78,6 +81,7 @@ class Request:
 @click.option("--replicas", type=click.IntRange(1), default=1, show_default=True, help="Of the pool behind the URL.")
 @click.option("--max-num-seqs", type=click.IntRange(1), help="Of the engine, where it does not say.")
 @click.option("--max-num-batched-tokens", type=click.IntRange(1), help="Of the engine, where it does not say.")
+@confirm_options
 @output_option()
 def command(
     *,
@@ -186,7 +190,10 @@ async def _ramp(request: Request, plan: Plan | None, limits: Objectives) -> Kept
             talk("Asking one request at a time")
             alone = await ramp.unloaded(bench, prompts)
             kept = _new(request, plan, limits, name=name, fingerprint=fingerprint, alone=alone)
-        return await ramp.climb(kept, bench.run, request.out, _progress())
+        kept = await ramp.climb(kept, bench.run, request.out, _progress())
+        if request.confirm or request.confirm_url:
+            kept = await confirmed(kept, request.out, server, target, workload, url=request.confirm_url)
+        return kept
 
 
 def _stated(request: Request, plan: Plan | None) -> dict[str, int | None]:

@@ -48,6 +48,7 @@ class OpenAIServer:
 
     def __init__(self, url: str, *, key: str | None, chat: bool = False) -> None:
         self.url = url.rstrip("/")
+        self._key = key
         self._chat = chat
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._session = aiohttp.ClientSession(headers=headers)
@@ -59,6 +60,10 @@ class OpenAIServer:
     async def __aexit__(self, *_: object) -> None:
         """Close all connections."""
         await self._session.close()
+
+    def another(self, url: str) -> OpenAIServer:
+        """A server at another address that is asked in the same way, with the same key."""
+        return OpenAIServer(url, key=self._key, chat=self._chat)
 
     async def models(self) -> tuple[str, ...]:
         """The names that it serves. Raises `Unreachable` or `Refused`."""

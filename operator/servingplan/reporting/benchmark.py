@@ -11,6 +11,7 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from servingplan.benchmarking.confirmation import Verdict as Answered
 from servingplan.benchmarking.level import Because, Level, Verdict
 from servingplan.benchmarking.record import Kept, at_capacity
 from servingplan.benchmarking.run import Run, Seen
@@ -37,6 +38,7 @@ _OUTCOMES = {
 }
 
 _STYLES = {Verdict.PASS: "green", Verdict.FAIL: "red", Verdict.UNDECIDED: "yellow", Verdict.OPEN: ""}
+_ANSWERS = {Answered.CONFIRMED: "bold green", Answered.REFUTED: "bold red", Answered.UNCLEAR: "bold yellow"}
 _INDENT = (0, 0, 0, 2)
 
 
@@ -54,13 +56,25 @@ def ramp_view(kept: Kept) -> RenderableType:
         parts += ["", Text.assemble(("Bound by ", "bold"), (", ".join(one.value for one in bound.bounds), "bold"))]
         parts += [Padding(Text(line), _INDENT) for line in bound.evidence]
         parts += [Padding(Text(f"doubt: {line}", style="yellow"), _INDENT) for line in bound.doubt]
-        parts.append(Padding(Text(f"to decide: {bound.change}"), _INDENT))
+        parts.append(Padding(_decided(kept, bound.change.words), _INDENT))
     if voids := [run for level in finding.levels for run in level.void]:
         parts += ["", Text("Void runs, which do not count:", style="bold yellow")]
         parts += [Padding(Text(f"{run.rate:g}/s, seed {run.seed}: {void_words(run)}"), _INDENT) for run in voids]
     if unjudged := sorted({reason.value for run in kept.runs for reason in run.unjudged}):
         parts += ["", Text(f"Not judged, for lack of figures: {', '.join(unjudged)}", style="yellow")]
     return Group(*parts)
+
+
+def _decided(kept: Kept, change: str) -> RenderableType:
+    """What would decide, or what was tried and what it says."""
+    found, experiment = kept.confirmation, kept.experiment
+    if found is None or experiment is None:
+        return Text(f"to decide: {change}")
+    style = _ANSWERS[found.verdict]
+    lines = [Text.assemble((found.verdict.value, style), f" by a run with {experiment.what}")]
+    lines += [Text(line) for line in found.evidence]
+    lines += [Text(f"doubt: {line}", style="yellow") for line in found.doubt]
+    return Group(*lines)
 
 
 def _title(kept: Kept) -> Text:
