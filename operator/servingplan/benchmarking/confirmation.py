@@ -1,6 +1,7 @@
 """Whether what is said to bind a server does: the runs under the controlled change against those of the failing rate.
 
-In: a ramp's failing level and an `Experiment`. Out: an `Answer`, confirmed, refuted or unclear, with its evidence. Pure.
+In: a ramp's failing level and an `Experiment`. Out: an `Answer`, confirmed, refuted or unclear, with its evidence.
+Pure.
 """
 
 from __future__ import annotations
