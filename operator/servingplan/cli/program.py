@@ -49,6 +49,7 @@ VERBS: Mapping[str, Verb] = {
     "render": _verb("render", _OFFLINE, "Print the objects that the operator would apply."),
     "size": _verb("size", _OFFLINE, "Size a model: weights, KV cache, GPUs, replicas for base, burst and failure."),
     "bench": _verb("bench", _OFFLINE, "Measure what one replica serves at the objectives, and what binds it."),
+    "lint": _verb("lint", _OFFLINE, "Say what KEDA's cron triggers really do in the next year."),
     "crd": _verb("crd", _OFFLINE, "Print the CustomResourceDefinitions."),
     "status": _verb("status", _ON_CALL, "Show plans in the cluster, and what is not good."),
     "next": _verb("next", _ON_CALL, "Show what happens next, and when."),

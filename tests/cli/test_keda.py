@@ -1,0 +1,59 @@
+"""``lint keda`` as people and programs use it: its output, and exit codes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cli.runs import ROOT, same_as_golden
+from support.keda import a_manifest
+
+EXAMPLE = str(ROOT / "examples" / "keda" / "scaledobject.yaml")
+
+
+def test_what_the_example_does_in_a_year(cli):
+    result = cli("lint", "keda", EXAMPLE, "--from", "2026-12-01", env={"COLUMNS": "100"})
+    assert result.exit_code == 4, result.output
+    same_as_golden("lint-keda.txt", result.stdout)
+    assert "Error: 3 findings in" in result.stderr
+
+
+def test_the_same_as_json_with_every_instant(cli):
+    result = cli("lint", "keda", EXAMPLE, "--from", "2026-12-01", "-o", "json")
+    assert result.exit_code == 4, result.output
+    (found,) = json.loads(result.stdout)["scaledObjects"]
+    assert (found["file"], found["scaledObject"]) == (EXAMPLE, {"namespace": "llm", "name": "support-chat"})
+    assert found["from"] == "2026-11-30T23:00:00Z"
+    assert [(t["hoursActive"], t["hoursIntended"]) for t in found["triggers"]] == [(5628.0, 3132.0), (1297.0, 1278.0)]
+    by_reason = {finding["reason"]: finding for finding in found["findings"]}
+    assert len(by_reason["PhantomHours"]["times"]) == 52
+    assert by_reason["HeldAtClockChange"]["times"] == [{"from": "2027-03-27T05:00:00Z", "to": "2027-03-28T01:00:00Z"}]
+    assert by_reason["FallsLater"]["note"] is True
+
+
+def test_a_schedule_that_is_right_ends_with_0(cli, plan_file):
+    result = cli("lint", "keda", plan_file(a_manifest()), "--from", "2026-12-01")
+    assert result.exit_code == 0, result.output
+    assert "Findings" not in result.stdout
+
+
+def test_several_objects_and_other_kinds_may_be_in_a_file(cli, plan_file):
+    other = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "vllm"}}
+    file = plan_file(a_manifest(), other, {"kind": "List", "items": [a_manifest()]})
+    result = cli("lint", "keda", file, "--from", "2026-12-01", "-o", "json")
+    assert len(json.loads(result.stdout)["scaledObjects"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}}, "no ScaledObject (keda.sh) in it"),
+        ({**a_manifest(), "spec": {"scaleTargetRef": {"name": "a"}}}, "spec.triggers: is no list of triggers"),
+    ],
+    ids=["no ScaledObject", "no triggers"],
+)
+def test_what_is_no_scaled_object_is_a_problem_of_the_input(cli, plan_file, body, said):
+    result = cli("lint", "keda", plan_file(body))
+    assert result.exit_code == 1
+    assert said in result.stderr
