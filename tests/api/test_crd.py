@@ -53,6 +53,12 @@ def merged(node):
     return node.get("x-kubernetes-list-type") in {"map", "set", "atomic"}
 
 
+def test_no_category_takes_the_name_of_a_kind():
+    names = [custom_resource_definition(kind)["spec"]["names"] for kind in KINDS]
+    taken = {name for each in names for name in (each["plural"], each["singular"], *each["shortNames"])}
+    assert not taken & {category for each in names for category in each["categories"]}
+
+
 OPTIONAL = {"ServingPlan": [".feedback", ".feedback.prometheus", ".feedback.scrape"]}
 """That one of these is there is a choice: a default would make it."""
 

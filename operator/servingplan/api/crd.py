@@ -18,6 +18,9 @@ from servingplan.api.schema import schema_of
 
 _HEADER = "# Generated from operator/servingplan/api by `servingplan crd`. Do not edit.\n"
 
+CATEGORY = "servingplan-all"
+"""``kubectl get servingplan-all`` lists all kinds. A category with a kind's own name would take the name from it."""
+
 
 def custom_resource_definition(kind: Kind) -> dict[str, Any]:
     """The definition of a kind, as a plain object."""
@@ -28,7 +31,7 @@ def custom_resource_definition(kind: Kind) -> dict[str, Any]:
         "spec": {
             "group": GROUP,
             "names": {
-                "categories": ["servingplan"],
+                "categories": [CATEGORY],
                 "kind": kind.name,
                 "listKind": f"{kind.name}List",
                 "plural": kind.plural,
