@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 JSON, YAML, TABLE = "json", "yaml", "table"
 HTML, SVG, PNG = "html", "svg", "png"
 _FORM = "servingplan.output"
+_CLOCK_TIME = re.compile(r"[0-9]{1,2}(:[0-9]{2}){1,2}")
 
 
 def output_option(*forms: str, default: str = TABLE) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -90,6 +92,7 @@ def yaml_text(documents: Sequence[Any]) -> str:
     import ruamel.yaml  # noqa: PLC0415  only where YAML is asked for
 
     writer = ruamel.yaml.YAML(typ="safe", pure=True)
+    writer.Representer = _readable(ruamel.yaml.representer.SafeRepresenter)
     writer.default_flow_style = False
     writer.sort_base_mapping_type_on_output = False  # type: ignore[assignment] # its type is too narrow
     writer.representer.ignore_aliases = lambda _: True
@@ -97,6 +100,18 @@ def yaml_text(documents: Sequence[Any]) -> str:
     text = io.StringIO()
     writer.dump_all(list(documents), text)
     return text.getvalue()
+
+
+def _readable(plain: Any) -> Any:
+    """Texts of several lines as they are; clock times in quotes, because YAML 1.1 reads 20:00 as 1200."""
+
+    class Readable(plain):  # type: ignore[misc] # its class is known only where YAML is asked for
+        def represent_str(self, text: str) -> Any:
+            style = "|" if "\n" in text else '"' if _CLOCK_TIME.fullmatch(text) else None
+            return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+    Readable.add_representer(str, Readable.represent_str)
+    return Readable
 
 
 def talk(message: str) -> None:

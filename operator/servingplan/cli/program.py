@@ -48,6 +48,7 @@ VERBS: Mapping[str, Verb] = {
     "explain": _verb("explain", _OFFLINE, "Say why so many replicas, of a file or of a plan in the cluster."),
     "render": _verb("render", _OFFLINE, "Print the objects that the operator would apply."),
     "size": _verb("size", _OFFLINE, "Size a model: weights, KV cache, GPUs, replicas for base, burst and failure."),
+    "profile": _verb("profile", _OFFLINE, "Learn the week of a workload from its logs, and suggest a plan."),
     "bench": _verb("bench", _OFFLINE, "Measure what one replica serves at the objectives, and what binds it."),
     "lint": _verb("lint", _OFFLINE, "Say what KEDA's cron triggers really do in the next year."),
     "crd": _verb("crd", _OFFLINE, "Print the CustomResourceDefinitions."),

@@ -70,7 +70,7 @@ class Strip:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Rows, with the hours above and what the marks mean below."""
         rows, labels, margin, cells = self._fitting(options.max_width)
-        yield Text(" " * margin + _scale(cells) + "replicas".rjust(9) + "GPU-h".rjust(7), style="dim")
+        yield Text(" " * margin + hour_scale(cells) + "replicas".rjust(9) + "GPU-h".rjust(7), style="dim")
         for label, row in zip(labels, rows, strict=True):
             yield _row(label.ljust(margin), row)
         yield self._legend(" " * margin, {cell.kind for row in rows for cell in row.cells})
@@ -101,7 +101,7 @@ def _row_label(row: DayRow) -> str:
     return short_date(row.first) if row.first == row.last else date_span(row.first, row.last)
 
 
-def _scale(cells: int) -> str:
+def hour_scale(cells: int) -> str:
     """``00    03    06 ... 24``: the hours above the cells."""
     step = cells // 8
     return "".join(f"{3 * i:02d}".ljust(step) for i in range(8)) + "24"

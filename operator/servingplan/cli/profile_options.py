@@ -1,0 +1,209 @@
+"""What the verbs of ``profile`` share: options for the suggested plan, and how a profile is printed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from servingplan.cli.instants import now, parse_span
+from servingplan.cli.output import (
+    HTML,
+    JSON,
+    PNG,
+    SVG,
+    TABLE,
+    YAML,
+    emit,
+    loading_pictures,
+    output_option,
+    talk,
+    write_image,
+    yaml_text,
+)
+from servingplan.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from servingplan.profiling.manifests import Wishes
+    from servingplan.profiling.profile import Profile
+
+MANIFESTS = "manifests"
+_NAMELESS = "workload"
+_COMING_YEARS = 2
+"""Years of holidays that a calendar holds after the present one."""
+
+_API_VERSIONS = {
+    "Deployment": "apps/v1",
+    "StatefulSet": "apps/v1",
+    "LeaderWorkerSet": "leaderworkerset.x-k8s.io/v1",
+    "HorizontalPodAutoscaler": "autoscaling/v2",
+    "ScaledObject": "keda.sh/v1alpha1",
+}
+
+_SUGGESTION = (
+    click.option("--name", help="Name of the plan; -o manifests needs it."),
+    click.option("-n", "--namespace", default="default", show_default=True, help="Its namespace."),
+    click.option("--capacity", metavar="RPS", help="What one replica serves within its objectives, in requests/s."),
+    click.option("--target", metavar="KIND/NAME", help="What runs.  [default: Deployment/NAME]"),
+    click.option(
+        "--lead", default="10m", show_default=True, metavar="SPAN", help="How long a replica takes to be ready."
+    ),
+    click.option(
+        "--follow",
+        type=click.Choice(["windows", "profile"]),
+        default="windows",
+        show_default=True,
+        help="A schedule of few windows, or of the profile's every slot.",
+    ),
+    click.option("--windows", type=click.IntRange(0, 8), help="How many windows.  [default: those that pay]"),
+    output_option(TABLE, JSON, YAML, MANIFESTS, HTML, SVG, PNG),
+)
+
+
+_WEEK = (
+    click.option(
+        "--slot", type=click.Choice(["hour", "10m"]), help="Steps of the week.  [default: what the log allows]"
+    ),
+    click.option(
+        "--across",
+        type=click.Choice(["median", "highest"]),
+        default="median",
+        show_default=True,
+        help="What stands for several weeks.",
+    ),
+)
+
+holidays_option = click.option("--holidays", metavar="PLACE", help="Name days off, suggest a calendar: DE, or DE-BE.")
+"""Where holidays count."""
+
+
+def week_options(function: Any) -> Any:
+    """The options of how a week is made."""
+    for option in reversed((*_WEEK, holidays_option)):
+        function = option(function)
+    return function
+
+
+def suggestion_options(function: Any) -> Any:
+    """The options of a suggested plan, and the output's form; passed on as keyword arguments of `printed`."""
+    for option in reversed(_SUGGESTION):
+        function = option(function)
+    return function
+
+
+def named_values(option: str, texts: tuple[str, ...], known: tuple[str, ...]) -> dict[str, list[str]]:
+    """``tenant=nightly`` as lists by what stands before the sign. Raises UsageError."""
+    found: dict[str, list[str]] = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not sign or not value or name not in known:
+            raise UsageError(f"{option} {text!r}: write one of {', '.join(known)}, =, and a name: {known[0]}=NAME")
+        found.setdefault(name, []).append(value)
+    return found
+
+
+def needs_profiling() -> None:
+    """Raises UsageError where the packages of ``servingplan[profile]`` are missing."""
+    try:
+        import numpy  # noqa: F401, PLC0415  asked for
+    except ModuleNotFoundError as error:
+        raise UsageError(f"profile needs {error.name}: pip install 'servingplan[profile]'") from error
+
+
+def holiday_names(place: str | None, first_year: int) -> Mapping[date, str]:
+    """Holidays from a year to some years ahead; none where no place is stated. Raises UsageError."""
+    if place is None:
+        return {}
+    try:
+        from servingplan.profiling.holidays import holidays_of  # noqa: PLC0415  takes a moment, and a package of its own
+    except ModuleNotFoundError as error:
+        raise UsageError("--holidays needs holidays: pip install 'servingplan[profile]'") from error
+    return holidays_of(place, range(first_year, now().year + _COMING_YEARS + 1))
+
+
+def printed(profile: Profile, *, output: str, **chosen: Any) -> None:
+    """Print a profile in the form that is asked for."""
+    from servingplan.profiling.record import document  # noqa: PLC0415  loads numpy
+
+    if output == MANIFESTS:
+        _manifests(profile, _wishes(profile, **chosen))
+    elif output in {SVG, PNG}:
+        with loading_pictures(output):
+            from servingplan.reporting.profile_chart import week_chart  # noqa: PLC0415  matplotlib takes a second
+        write_image(output, lambda: week_chart(profile, _wishes(profile, **chosen), output), example="week.png")
+    elif output == HTML:
+        with loading_pictures(output):
+            from servingplan.reporting.profile_html import page  # noqa: PLC0415  as above
+        click.echo(page(profile, _wishes(profile, **chosen)))
+    else:
+        emit(output, document(profile), lambda: _view(profile, _wishes(profile, **chosen)))
+
+
+def _view(profile: Profile, wishes: Wishes) -> RenderableType:
+    from servingplan.reporting.profile_tables import profile_view  # noqa: PLC0415  JSON needs no tables
+
+    return profile_view(profile, wishes)
+
+
+def _manifests(profile: Profile, wishes: Wishes) -> None:
+    from servingplan.profiling.manifests import suggestion  # noqa: PLC0415  loads numpy
+
+    if wishes.name == _NAMELESS:
+        raise UsageError("-o manifests needs --name, the plan's name")
+    found = suggestion(profile, wishes)
+    for remark in found.remarks:
+        talk(f"Note: {remark}.")
+    sys.stdout.write(yaml_text(found.objects))
+
+
+def _wishes(
+    profile: Profile,
+    *,
+    name: str | None,
+    namespace: str,
+    capacity: str | None,
+    target: str | None,
+    lead: str,
+    follow: str,
+    windows: int | None,
+    holidays: str | None,
+) -> Wishes:
+    from servingplan.profiling.manifests import Follow, Wishes  # noqa: PLC0415  loads numpy
+
+    return Wishes(
+        name=name or _NAMELESS,
+        namespace=namespace,
+        target=_target(target or f"Deployment/{name or _NAMELESS}"),
+        capacity=None if capacity is None else _positive(capacity),
+        lead=parse_span(lead, "--lead"),
+        follow=Follow(follow),
+        windows=windows,
+        holidays=holiday_names(holidays, profile.start.year),
+    )
+
+
+def _positive(text: str) -> Decimal:
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        raise UsageError(f"--capacity {text!r} is no number of requests/s") from None
+    if not (number.is_finite() and number > 0):
+        raise UsageError(f"--capacity {text} must be more than 0 requests/s")
+    return number
+
+
+def _target(text: str) -> dict[str, str]:
+    version, _, rest = text.rpartition("/")
+    kind = version.rpartition("/")[2]
+    stated = version.rpartition("/")[0] or _API_VERSIONS.get(kind, "")
+    if not kind or not rest or not stated:
+        raise UsageError(
+            f"--target {text!r}: write KIND/NAME of {', '.join(_API_VERSIONS)}, or apps/v1/KIND/NAME of others"
+        )
+    return {"apiVersion": stated, "kind": kind, "name": rest}
