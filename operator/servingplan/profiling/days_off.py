@@ -29,8 +29,8 @@ _AROUND_DAYS = 10
 """What is compared: a workload that grows is not full of days off."""
 
 _FEWEST_AROUND = 3
-_ALIKE = 0.75
-"""Three quarters of the days around have at least this share of their median: else one quiet day is no sign."""
+_NEARLY_ALL = 90
+"""Per cent of the other working days that must be alike: among days that differ wildly a quiet one is no sign."""
 
 _FEWEST_WEEKS = 2
 """Other weeks that had requests at that time: with one alone, either of the two may be the odd one."""
@@ -85,19 +85,24 @@ def days_off(days: Days, names: Mapping[date, str]) -> tuple[DayOff, ...]:
     working = working_weekdays(days)
     totals = days.totals
     is_working = np.isin(days.weekdays, list(working)) & np.isfinite(totals)
-    found = []
-    for row in np.flatnonzero(is_working):
-        around = is_working.copy()
-        around[row] = False
-        around[: max(0, row - _AROUND_DAYS)] = False
-        around[row + _AROUND_DAYS + 1 :] = False
-        if around.sum() < _FEWEST_AROUND:
-            continue
-        lower, usual = (float(value) for value in np.percentile(totals[around], (25, 50)))
-        if totals[row] < _OFF * usual and lower >= _ALIKE * usual:
-            day = days.dates[row]
-            found.append(DayOff(day=day, share=float(totals[row] / usual), name=names.get(day, "")))
-    return tuple(found)
+    shares = {int(row): _share(totals, is_working, int(row)) for row in np.flatnonzero(is_working)}
+    compared = {row: share for row, share in shares.items() if share is not None}
+    off = {row: share for row, share in compared.items() if share < _OFF}
+    ordinary = [abs(share - 1) for row, share in compared.items() if row not in off]
+    if not ordinary or np.percentile(ordinary, _NEARLY_ALL) > 1 - _OFF:
+        return ()
+    dates = days.dates
+    return tuple(DayOff(day=dates[row], share=share, name=names.get(dates[row], "")) for row, share in off.items())
+
+
+def _share(totals: NDArray[np.float64], is_working: NDArray[np.bool_], row: int) -> float | None:
+    """A date's requests over the median of the working days around it; None where these are too few."""
+    around = is_working.copy()
+    around[row] = False
+    around[: max(0, row - _AROUND_DAYS)] = False
+    around[row + _AROUND_DAYS + 1 :] = False
+    usual = float(np.median(totals[around])) if around.sum() >= _FEWEST_AROUND else 0.0
+    return float(totals[row] / usual) if usual else None
 
 
 def like_weekday(days: Days, off: tuple[DayOff, ...]) -> int | None:

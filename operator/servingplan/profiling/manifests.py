@@ -70,8 +70,8 @@ def schedules_of(profile: Profile, capacity: Capacity | None) -> Schedules:
     """The schedules that a profile suggests. Raises InputError where it has no week."""
     if not profile.week:
         message = (
-            f"{profile.days * 24:.1f} hours are not enough: a profile needs every time of the day at least once, and is "
-            "worth more with two weeks or four"
+            f"{profile.days * 24:.1f} hours are not enough: a profile needs every time of the day at least once, and "
+            "is worth more with two weeks or four"
         )
         raise InputError(Problem(path="", reason="LogTooShort", message=message))
     return schedules(profile.week, capacity)

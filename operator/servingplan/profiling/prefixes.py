@@ -28,7 +28,8 @@ class Prefixes:
     def add(self, at: float, tokens: int, blocks: Sequence[Hashable]) -> None:
         """Count a request; tokens: of its whole prompt, spread evenly over its blocks."""
         if at - self._since > REMEMBERED_SECONDS or len(self._young) > REMEMBERED_BLOCKS:
-            self._old, self._young, self._since = self._young, set(), at
+            recent = at - self._since <= 2 * REMEMBERED_SECONDS
+            self._old, self._young, self._since = self._young if recent else set(), set(), at
         young, old = self._young, self._old
         warm = sum(1 for _ in takewhile(lambda block: block in young or block in old, blocks))
         young.update(blocks)

@@ -17,6 +17,7 @@ from typing import BinaryIO, cast
 from servingplan.errors import InputError, Problem
 from servingplan.profiling.formats.catalogue import FORMATS, recognised
 from servingplan.profiling.formats.format import Context, FileRead, Format, Seen
+from servingplan.profiling.instants import StartMissing
 from servingplan.profiling.request import Logged
 
 STANDARD_INPUT = "-"
@@ -62,6 +63,8 @@ class LogReading:
         try:
             with _opened(path, self._standard_input) as stream:
                 yield from self._stream(name, stream)
+        except StartMissing as error:
+            raise _unusable(name, "StartMissing", str(error)) from error
         except FileNotFoundError:
             raise _unusable(name, "FileNotFound", "there is no such file: check the path") from None
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:

@@ -131,9 +131,9 @@ def predictability_words(found: Predictability) -> str:
     parts = []
     if found.explained is not None:
         share = f"{found.explained:.0%}" if found.explained > 0 else "nothing"
-        parts.append(f"the weeks before explain {share} of how the last one's hours differ")
+        parts.append(f"the weeks before explain {share} of the last one's ups and downs")
     if found.level is not None:
-        parts.append(f"which had {found.level:.0%} of their requests")
+        parts.append(f"and it had {found.level:.0%} of the requests that they led to expect")
     autocorrelations = [
         f"{value:.2f} at {hours} h"
         for hours, value in ((24, found.autocorrelation_24h), (168, found.autocorrelation_168h))
