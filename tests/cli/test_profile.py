@@ -55,7 +55,9 @@ def test_what_is_kept_shows_the_same(cli, log, week):
 
 
 def test_manifests_are_valid_and_planned_by_the_other_verbs(cli, week, tmp_path):
-    answer = cli("profile", "show", week, "--name", "support-chat", "-n", "llm", "--capacity", "0.04", "-o", "manifests")
+    answer = cli(
+        "profile", "show", week, "--name", "support-chat", "-n", "llm", "--capacity", "0.04", "-o", "manifests"
+    )
     file = tmp_path / "plan.yaml"
     file.write_text(answer.stdout)
 
