@@ -1,4 +1,4 @@
-"""``lint keda`` as people and programs use it: its output, and exit codes."""
+"""``lint keda`` and ``import keda`` as people and programs use them: output, and exit codes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import pytest
 
 from cli.runs import ROOT, same_as_golden
-from support.keda import a_manifest
+from support.keda import a_cron, a_manifest
 
 EXAMPLE = str(ROOT / "examples" / "keda" / "scaledobject.yaml")
 
@@ -57,3 +57,47 @@ def test_what_is_no_scaled_object_is_a_problem_of_the_input(cli, plan_file, body
     result = cli("lint", "keda", plan_file(body))
     assert result.exit_code == 1
     assert said in result.stderr
+
+
+# ---- import ----
+
+
+def test_the_plan_of_the_example_validates_and_says_what_to_do(cli, tmp_path):
+    result = cli("import", "keda", EXAMPLE)
+    assert result.exit_code == 0, result.output
+    same_as_golden("import-keda.yaml", result.stdout)
+    assert "delete ScaledObject support-chat before you apply the plan" in result.stderr
+    assert 'start: "08:00"' in result.stdout
+    file = tmp_path / "plan.yaml"
+    file.write_text(result.stdout)
+    assert cli("validate", str(file)).exit_code == 0
+
+
+def test_rates_a_name_and_the_start_time(cli):
+    arguments = ("--capacity", "2.5", "--reserve", "1", "--name", "chat", "--start-time", "8m", "-o", "json")
+    plan = json.loads(cli("import", "keda", EXAMPLE, *arguments).stdout)
+    assert plan["metadata"]["name"] == "chat"
+    assert plan["spec"]["leadTime"] == {"declared": "8m"}
+    assert [w["requestsPerSecond"] for w in plan["spec"]["schedule"]["windows"]] == [10, 5]
+
+
+@pytest.mark.parametrize(
+    ("triggers", "arguments", "code", "said"),
+    [
+        ([a_cron("0 8 * * 8", "0 20 * * *")], (), 1, "KEDA refuses it: '8' as weekday"),
+        ([a_cron("0 8 1 * *", "0 20 10 * *")], (), 1, "a window by date lasts at most 168h"),
+        ([], ("--name", "No_Name"), 1, "metadata.name"),
+        ([], ("--reserve", "1"), 2, "--reserve counts only with --capacity"),
+        ([], ("--start-time", "soon"), 2, "--start-time"),
+    ],
+    ids=["KEDA refuses", "cannot be said", "name", "reserve alone", "no span"],
+)
+def test_what_cannot_be_imported_is_told(cli, plan_file, triggers, arguments, code, said):
+    result = cli("import", "keda", plan_file(a_manifest(*triggers)), *arguments)
+    assert result.exit_code == code, result.output
+    assert said in result.stderr
+
+
+def test_one_name_is_not_for_two(cli, plan_file):
+    result = cli("import", "keda", plan_file(a_manifest(), a_manifest()), "--name", "a")
+    assert result.exit_code == 2

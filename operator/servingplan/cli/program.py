@@ -51,6 +51,7 @@ VERBS: Mapping[str, Verb] = {
     "profile": _verb("profile", _OFFLINE, "Learn the week of a workload from its logs, and suggest a plan."),
     "bench": _verb("bench", _OFFLINE, "Measure what one replica serves at the objectives, and what binds it."),
     "lint": _verb("lint", _OFFLINE, "Say what KEDA's cron triggers really do in the next year."),
+    "import": _verb("importing", _OFFLINE, "Make a plan of KEDA's cron triggers."),
     "crd": _verb("crd", _OFFLINE, "Print the CustomResourceDefinitions."),
     "status": _verb("status", _ON_CALL, "Show plans in the cluster, and what is not good."),
     "next": _verb("next", _ON_CALL, "Show what happens next, and when."),
