@@ -68,7 +68,11 @@ def refused(kubectl: Kubectl, text: str, *verb: str) -> str:
     return str(failure.value)
 
 
-@pytest.mark.parametrize("violation", [*VIOLATIONS, *evidence.VIOLATIONS], ids=lambda violation: violation.id)
+@pytest.mark.parametrize(
+    "violation",
+    [*VIOLATIONS, *evidence.VIOLATIONS, *evidence.EVALUATION_VIOLATIONS],
+    ids=lambda violation: violation.id,
+)
 def test_a_broken_rule_is_refused_with_its_message_at_its_path(kubectl, namespace, violation: Violation):
     said = refused(kubectl, in_namespace(violation.plan, namespace))
     assert violation.rule.message in said

@@ -14,7 +14,7 @@ from e2e.node.cluster import RealCluster
 from e2e.node.images import on_the_host
 from e2e.vllm.engines import MAX_MODEL_LEN, MAX_NUM_SEQS, ON_A_CPU, PROGRAM, SERVED_NAME, VARIABLES
 from e2e.vllm.environment import Environment
-from servingplan.rendering.deployment import ENGINE_CONTAINER
+from servingplan.rendering.engine import ENGINE_CONTAINER
 from support.specs import document
 
 CAPACITY = 5

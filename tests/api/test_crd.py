@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from servingplan.api.crd import crd_yaml, custom_resource_definition, file_name
-from servingplan.api.kinds import CAPACITY_BENCHMARK, KINDS, SERVING_PLAN
+from servingplan.api.kinds import CAPACITY_BENCHMARK, KINDS, MODEL_EVALUATION, SERVING_PLAN
 from servingplan.api.schema import plan_schema, schema_of
 
 CRDS = Path(__file__).parents[2] / "crds"
@@ -82,6 +82,7 @@ def test_every_object_with_defaults_inside_and_none_required_has_an_empty_defaul
     [
         (SERVING_PLAN, [".spec.engine.resources", ".spec.engine.podTemplate"]),
         (CAPACITY_BENCHMARK, [".spec.runner.resources"]),
+        (MODEL_EVALUATION, [".spec.runner.resources"]),
     ],
     ids=lambda value: getattr(value, "name", None),
 )
@@ -100,7 +101,7 @@ def test_every_field_is_described(kind):
 
 def test_what_does_nothing_yet_is_not_in_the_schema():
     spec = plan_schema()["properties"]["spec"]["properties"]
-    later = {"batch", "overflow", "acceptance", "maintenance", "sovereignty"}
+    later = {"batch", "overflow", "maintenance", "sovereignty"}
     assert not later & set(spec)
     assert set(spec["capacity"]["properties"]) == {"requestsPerSecond", "perPoolSize"}
     assert set(spec["workload"]["properties"]) == {"tokens", "objectives"}
@@ -114,6 +115,7 @@ def test_what_does_nothing_yet_is_not_in_the_schema():
     [
         (SERVING_PLAN, ["Window", "Desired", "Ready replicas", "Next", "Ready", "Reason", "Age"]),
         (CAPACITY_BENCHMARK, ["Capacity", "Up to", "Bound by", "Complete", "Reason", "Age"]),
+        (MODEL_EVALUATION, ["Verdict", "Baseline", "Variant", "At worst", "Complete", "Reason", "Age"]),
     ],
     ids=lambda value: getattr(value, "name", None),
 )

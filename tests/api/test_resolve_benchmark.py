@@ -7,7 +7,6 @@ from decimal import Decimal
 
 import pytest
 
-from servingplan.api import evidence_rules
 from servingplan.api.kinds import CAPACITY_BENCHMARK
 from servingplan.api.referenced import RunnerDefaults
 from servingplan.api.resolve import resolve
@@ -34,10 +33,6 @@ def problems(benchmark, plans=PLANS, defaults=DEFAULTS):
 def test_a_benchmark_that_breaks_one_rule_has_that_problem_alone(violation):
     found = form_problems(as_kept(violation.plan, CAPACITY_BENCHMARK), CAPACITY_BENCHMARK)
     assert [(problem.path, problem.message) for problem in found] == [(violation.path, violation.rule.message)]
-
-
-def test_every_rule_has_a_benchmark_that_breaks_it():
-    assert {violation.rule.cel for violation in VIOLATIONS} == set(evidence_rules.RULES)
 
 
 def test_a_trial_pool_has_the_engine_and_the_objectives_of_its_plan():

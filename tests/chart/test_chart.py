@@ -155,6 +155,7 @@ def test_the_operator_never_writes_a_plan_but_its_status():
         "servingplans": {"get", "list", "watch"},
         "servingplans/status": {"patch"},
         "servingplans/finalizers": {"update"},
+        "modelevaluations": {"get", "list", "watch"},
     }
 
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from servingplan.errors import Problem
+from servingplan.planning.acceptance import Gate, Missing
 from servingplan.planning.plan import (
     Bounds,
     Calendar,
@@ -255,6 +256,7 @@ OUTSIDE_THE_ENGINE = {
     "scale_down": st.builds(lambda every, step: ScaleDown(step=step, every=every), MINUTES, st.integers(1, 5)),
     "bounds": st.builds(lambda low, more: Bounds(minimum=low, maximum=low + more), COUNTS, COUNTS),
     "feedback": st.none() | st.builds(lambda extra: a_feedback(max_extra=extra), COUNTS),
+    "acceptance": st.none() | st.just(Gate(evaluation="fp8", found=Missing.ABSENT)),
     "warnings": st.just((Problem(path="spec", reason="Warning", message="text"),)),
 }
 

@@ -65,7 +65,7 @@ class ApiServer:
         return self._keep(ref, new)
 
     def refuse(self, verb: str, *errors: ClusterError) -> None:
-        """Answer the coming calls of a verb (``apply_scale``) with errors, one after the other."""
+        """Answer the coming calls of a verb (``apply_scale``, ``get ConfigMap``) with errors, one after the other."""
         self.errors.setdefault(verb, []).extend(errors)
 
     def make_ready(self, ref: ObjectRef, ready: int | None = None) -> None:
@@ -86,6 +86,7 @@ class ApiServer:
 
     async def get(self, ref: ObjectRef) -> Object:
         """Read."""
+        self._fail(f"get {ref.kind}")
         self._answer("get", str(ref))
         if ref not in self.objects:
             raise NotFound(f"read of {ref}: it does not exist")

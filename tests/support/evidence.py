@@ -59,3 +59,34 @@ _CASES = (
 )
 
 VIOLATIONS = tuple(Violation(id=name, plan=plan, rule=rule, path=path) for name, plan, rule, path in _CASES)
+
+# ---- evaluations ------------------------------------------------------------------------------------------
+
+_EVALUATION = {
+    "planRef": {"name": "support-chat"},
+    "set": {"configMap": {"name": "questions", "key": "set.jsonl"}},
+}
+
+
+def evaluation_document(name: str = "fp8", namespace: str = "llm", **spec: Any) -> dict[str, Any]:
+    """A ModelEvaluation of the worked example's plan, with fields of the spec replaced; None removes one."""
+    fields = {**deepcopy(_EVALUATION), **deepcopy(spec)}
+    return {
+        "apiVersion": "servingplan.dev/v1alpha1",
+        "kind": "ModelEvaluation",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {key: value for key, value in fields.items() if value is not None},
+    }
+
+
+_SERVED = {"service": {"name": "vllm"}}
+_EVALUATION_CASES = (
+    ("plan-and-services", evaluation_document(baseline=_SERVED, variant=_SERVED), rules.ONE_COMPARISON, "spec"),
+    ("nothing-compared", evaluation_document(planRef=None), rules.ONE_COMPARISON, "spec"),
+    ("one-side", evaluation_document(planRef=None, variant=_SERVED), rules.BOTH_SIDES, "spec"),
+    ("set-and-container", evaluation_document(container={"image": "asks:1"}), rules.ONE_QUESTIONER, "spec"),
+    ("nobody-asks", evaluation_document(set=None), rules.ONE_QUESTIONER, "spec"),
+)
+EVALUATION_VIOLATIONS = tuple(
+    Violation(id=name, plan=plan, rule=rule, path=path) for name, plan, rule, path in _EVALUATION_CASES
+)

@@ -57,6 +57,7 @@ def an_engine(**changes: Any) -> Engine:
         drain_timeout=timedelta(minutes=5),
         deletion_policy=DeletionPolicy.DELETE,
         pod_template={},
+        stated='{"image": "registry.local/vllm/vllm-openai:v0.32.0", "model": "/models/qwen3-14b-fp8"}',
     )
     return replace(engine, **changes)
 

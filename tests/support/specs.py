@@ -65,3 +65,31 @@ def config_map(name: str, data: Mapping[str, str], namespace: str = "llm") -> di
         "metadata": {"name": name, "namespace": namespace},
         "data": dict(data),
     }
+
+
+def an_evaluation(
+    name: str = "fp8",
+    namespace: str = "llm",
+    *,
+    verdict: str | None = None,
+    variant: str = "",
+    complete: tuple[str, str, str] | None = None,
+    **status: Any,
+) -> dict[str, Any]:
+    """A ModelEvaluation as JSON, as its controller reports it. complete: status, reason and message of Complete."""
+    given: dict[str, Any] = {**status}
+    if verdict is not None:
+        given["verdict"] = verdict
+        complete = complete or ("True", verdict, "it is over")
+    if variant:
+        given["variant"] = {"digest": variant}
+    if complete is not None:
+        word, reason, message = complete
+        given["conditions"] = [{"type": "Complete", "status": word, "reason": reason, "message": message}]
+    return {
+        "apiVersion": "servingplan.dev/v1alpha1",
+        "kind": "ModelEvaluation",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {},
+        **({"status": given} if given else {}),
+    }

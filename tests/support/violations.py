@@ -56,6 +56,7 @@ def _waiting(value: Any) -> dict[str, Any]:
     return _feedback(raiseWhen={"waitingPerReplica": value})
 
 
+_ACCEPTANCE = {"evaluationRef": {"name": "fp8"}}
 _HPA = targeting("HorizontalPodAutoscaler", "autoscaling/v2")
 _WAITING = "spec.feedback.raiseWhen.waitingPerReplica"
 _WINDOW = "spec.schedule.windows[0]"
@@ -67,6 +68,12 @@ _CASES: tuple[tuple[str, dict[str, Any], Rule, str], ...] = (
     ("a name with a dot", document(name="support.chat"), rules.PLAN_NAME, "metadata.name"),
     ("neither engine nor targetRef", document(engine=None), rules.ONE_TARGET, "spec"),
     ("engine and targetRef", document(targetRef=targeting()["targetRef"]), rules.ONE_TARGET, "spec"),
+    (
+        "acceptance of a target",
+        document(**targeting(), acceptance=_ACCEPTANCE),
+        rules.ACCEPTANCE_OF_ENGINE,
+        "spec.acceptance",
+    ),
     ("another number of GPUs", document(gpusPerReplica=2), rules.GPUS_AGREE, "spec.gpusPerReplica"),
     (
         "an autoscaler's minimum of 0",

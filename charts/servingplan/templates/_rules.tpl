@@ -12,6 +12,10 @@
 - apiGroups: [servingplan.dev]
   resources: [servingplans/finalizers]
   verbs: [update]
+# What accepts variants.
+- apiGroups: [servingplan.dev]
+  resources: [modelevaluations]
+  verbs: [get, list, watch]
 # Profiles and calendars.
 - apiGroups: [""]
   resources: [configmaps]

@@ -55,6 +55,25 @@ LONGEST_LIMIT = Rule(
     reason="InvalidDuration",
     holds=lambda text: parse_duration(text) <= LONGEST,
 )
+ONE_COMPARISON = Rule(
+    cel="has(self.planRef) != (has(self.baseline) || has(self.variant))",
+    message="state either planRef (its engine, in a pool of its own, against what the plan serves) or both baseline "
+    "and variant (what serves already)",
+    reason="OneComparison",
+    holds=lambda spec: ("planRef" in spec) != ("baseline" in spec or "variant" in spec),
+)
+BOTH_SIDES = Rule(
+    cel="has(self.baseline) == has(self.variant)",
+    message="baseline and variant go together: a variant is compared with something",
+    reason="BothSides",
+    holds=lambda spec: ("baseline" in spec) == ("variant" in spec),
+)
+ONE_QUESTIONER = Rule(
+    cel="has(self.set) != has(self.container)",
+    message="state exactly one of set (items that servingplan asks and scores) and container (a program of yours)",
+    reason="OneQuestioner",
+    holds=lambda spec: ("set" in spec) != ("container" in spec),
+)
 
 RULES: Mapping[str, Rule] = {rule.cel: rule for rule in list(globals().values()) if isinstance(rule, Rule)}
 """Every rule by its CEL text."""

@@ -8,10 +8,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from servingplan.api.benchmark import CapacityBenchmark
+from servingplan.api.evaluation import ModelEvaluation
 from servingplan.api.v1alpha1 import API_VERSION, GROUP, KIND, PLURAL, VERSION, ServingPlan
 from servingplan.api.wire import Wire
 
-__all__ = ["API_VERSION", "CAPACITY_BENCHMARK", "GROUP", "KINDS", "SERVING_PLAN", "VERSION", "Column", "Kind"]
+__all__ = [
+    "API_VERSION",
+    "CAPACITY_BENCHMARK",
+    "GROUP",
+    "KINDS",
+    "MODEL_EVALUATION",
+    "SERVING_PLAN",
+    "VERSION",
+    "Column",
+    "Kind",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,5 +89,23 @@ CAPACITY_BENCHMARK = Kind(
     ),
 )
 
-KINDS = (SERVING_PLAN, CAPACITY_BENCHMARK)
+MODEL_EVALUATION = Kind(
+    name="ModelEvaluation",
+    noun="evaluation",
+    plural="modelevaluations",
+    short_name="meval",
+    model=ModelEvaluation,
+    columns=(
+        Column(name="Verdict", type="string", path=".status.verdict"),
+        Column(name="Baseline", type="number", path=".status.score.baseline"),
+        Column(name="Variant", type="number", path=".status.score.variant"),
+        Column(name="At worst", type="number", path=".status.difference.lowerBound"),
+        _condition("Complete", "Complete", "status"),
+        _condition("Reason", "Complete", "reason"),
+        AGE,
+        Column(name="Digest", type="string", path=".status.variant.digest", wide=True),
+    ),
+)
+
+KINDS = (SERVING_PLAN, CAPACITY_BENCHMARK, MODEL_EVALUATION)
 """All of them, in the order in which they are printed and installed."""

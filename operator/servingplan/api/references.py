@@ -11,15 +11,22 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from servingplan.api.evaluated import evaluation
 from servingplan.api.schema import plan_schema, walk
+from servingplan.api.v1alpha1 import API_VERSION
+from servingplan.planning.acceptance import Found, Missing
 
 Content = Mapping[str, Any]
+
+EVALUATION = "evaluation"
+"""The only entry of a ModelEvaluation's content."""
 
 
 class Kind(StrEnum):
     """The kinds that a plan may refer to."""
 
     CONFIG_MAP = "ConfigMap"
+    MODEL_EVALUATION = "ModelEvaluation"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -33,9 +40,9 @@ class Reference:
 References = Mapping[Reference, Content | None]
 """What decides of the objects that a plan refers to; None, or no entry, where there is no such object."""
 
-API_VERSIONS: Mapping[Kind, str] = {Kind.CONFIG_MAP: "v1"}
+API_VERSIONS: Mapping[Kind, str] = {Kind.CONFIG_MAP: "v1", Kind.MODEL_EVALUATION: API_VERSION}
 
-_FIELDS: Mapping[str, Kind] = {"configMap": Kind.CONFIG_MAP}
+_FIELDS: Mapping[str, Kind] = {"configMap": Kind.CONFIG_MAP, "evaluationRef": Kind.MODEL_EVALUATION}
 """The fields of a plan that hold the name of an object, by how their path ends."""
 
 
@@ -55,6 +62,18 @@ def content(kind: Kind, live: Mapping[str, Any]) -> Content:
     return _CONTENTS[kind](live)
 
 
+def unreadable(kind: Kind) -> Content | None:
+    """What stands for an object that may not be read; None where no plan of that kind acts without it."""
+    return {EVALUATION: Missing.UNREADABLE} if kind is Kind.MODEL_EVALUATION else None
+
+
+def found_evaluation(references: References, name: str) -> Found:
+    """The evaluation of a name, or why there is none."""
+    known = references.get(Reference(Kind.MODEL_EVALUATION, name))
+    found: Found = Missing.ABSENT if known is None else known[EVALUATION]
+    return found
+
+
 def _text_entries(config_map: Mapping[str, Any]) -> Content:
     """As the API server holds it: text only. A number in a ConfigMap's data is refused by kubectl too."""
     data = config_map.get("data")
@@ -63,4 +82,7 @@ def _text_entries(config_map: Mapping[str, Any]) -> Content:
     return {key: value for key, value in data.items() if isinstance(value, str)}
 
 
-_CONTENTS: Mapping[Kind, Callable[[Mapping[str, Any]], Content]] = {Kind.CONFIG_MAP: _text_entries}
+_CONTENTS: Mapping[Kind, Callable[[Mapping[str, Any]], Content]] = {
+    Kind.CONFIG_MAP: _text_entries,
+    Kind.MODEL_EVALUATION: lambda live: {EVALUATION: evaluation(live)},
+}

@@ -23,7 +23,7 @@ from servingplan.api.engine import EngineSpec, TargetRefSpec
 from servingplan.api.feedback import FeedbackSpec, ScrapeSpec
 from servingplan.api.objectives import ObjectiveSpec, ObjectivesSpec
 from servingplan.api.plausibility import implausible
-from servingplan.api.references import References
+from servingplan.api.references import References, found_evaluation
 from servingplan.api.schedule import CalendarSpec, OverrideSpec, ProfileSpec, WindowSpec
 from servingplan.api.schema import plan_schema, walk
 from servingplan.api.v1alpha1 import (
@@ -37,6 +37,7 @@ from servingplan.api.v1alpha1 import (
 from servingplan.api.validation import as_kept, form_problems
 from servingplan.errors import InputError, InvalidPlan, Problem
 from servingplan.planning import plan as values
+from servingplan.planning.acceptance import Gate
 from servingplan.planning.target import Engine, Target
 from servingplan.planning.units import exact, parse_duration, parse_percent
 
@@ -143,6 +144,7 @@ def _plan(metadata: Mapping[str, Any], spec: ServingPlanSpec, references: Refere
         scale_down=_scale_down(spec.scale_down),
         bounds=values.Bounds(minimum=spec.bounds.min_replicas, maximum=spec.bounds.max_replicas),
         feedback=None if spec.feedback is None else _feedback(spec.feedback),
+        acceptance=None if spec.acceptance is None else _gate(spec.acceptance.evaluation_ref.name, references),
         warnings=tuple(warning for _, warnings in calendars_and_warnings for warning in warnings),
     )
 
@@ -204,6 +206,11 @@ def _feedback(wire: FeedbackSpec) -> values.Feedback:
         max_extra=wire.max_extra,
         stale_after=parse_duration(wire.stale_after),
     )
+
+
+def _gate(evaluation: str, references: References) -> Gate:
+    """Without an evaluation the plan acts all the same: only a variant waits for one."""
+    return Gate(evaluation=evaluation, found=found_evaluation(references, evaluation))
 
 
 def _workload(wire: WorkloadSpec | None) -> values.Workload:

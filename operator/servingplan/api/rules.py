@@ -224,6 +224,13 @@ CALENDAR_FORM = Rule(
 
 # ---- how replicas follow, and the engine ------------------------------------------------------------------
 
+ACCEPTANCE_OF_ENGINE = Rule(
+    cel="!has(self.acceptance) || has(self.engine)",
+    message="acceptance is of variants of spec.engine: what a targetRef runs is not the plan's to hold; leave it out",
+    reason="AcceptanceWithoutEngine",
+    holds=lambda spec: "acceptance" not in spec or "engine" in spec,
+    at="acceptance",
+)
 POSITIVE_DURATION = Rule(
     cel="duration(self) > duration('0s')",
     message="must be longer than 0s",

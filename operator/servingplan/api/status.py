@@ -135,11 +135,11 @@ class ContestedStatus(Wire):
     last_raise: Instant | None = Field(default=None, description="When they were raised last.")
 
 
-class EngineTemplateStatus(Wire):
-    """The pod template that runs."""
+class VariantStatus(Wire):
+    """The engine that must be accepted, beside the one that runs."""
 
-    hash: Words = Field(description="Fingerprint of spec.engine that it was rendered from.")
-    version: Words = Field(description="Version of the operator that rendered it.")
+    stated: Words = Field(description="Digest of spec.engine, as a ModelEvaluation records it.")
+    running: Words | None = Field(default=None, description="Digest of the engine that runs.")
 
 
 class StepStatus(Wire):
@@ -187,7 +187,7 @@ class Status(Wire):
     excess: ExcessStatus | None = Field(default=None, description="Arrivals above the plan.")
     contested: ContestedStatus | None = Field(default=None, description="Who else writes replicas.")
     demo_clock: Words | None = Field(default=None, description="Only while a faster clock is on: what it shows.")
-    engine_template: EngineTemplateStatus | None = Field(default=None, description="The template that runs.")
+    variant: VariantStatus | None = Field(default=None, description="With acceptance: which engines there are.")
     decision: Annotated[list[StepStatus], Field(max_length=MAX_TRAIL)] | None = Field(
         default=None, description="Trail of the last change.", json_schema_extra=ATOMIC
     )

@@ -6,8 +6,11 @@ Place in the flow: part of ``resolve``. In: a wire model whose form is valid. Ou
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+from pydantic import ValidationError
 
 from servingplan.api.arguments import argument_problems
 from servingplan.api.engine import EngineSpec, TargetRefSpec, VolumeSpec
@@ -97,7 +100,16 @@ def engine(wire: EngineSpec, path: str) -> Engine:
         drain_timeout=parse_duration(wire.drain_timeout),
         deletion_policy=DeletionPolicy(wire.deletion_policy),
         pod_template=pod_template(wire.pod_template, f"{path}.podTemplate"),
+        stated=json.dumps(wire.model_dump(by_alias=True, exclude_defaults=True), sort_keys=True),
     )
+
+
+def engine_read_back(stated: str) -> Engine | None:
+    """The engine of `Engine.stated`; None where it is none, or none that may run any more."""
+    try:
+        return engine(EngineSpec.model_validate_json(stated), "spec.engine")
+    except (ValidationError, InputError):
+        return None
 
 
 def extra_args(arguments: Sequence[str], path: str) -> tuple[str, ...]:

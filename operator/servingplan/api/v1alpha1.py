@@ -20,6 +20,7 @@ from servingplan.api.wire import (
     MAX_PARALLELISM,
     CapacityPerReplica,
     LeadDuration,
+    ObjectName,
     Percent,
     Replicas,
     SomeReplicas,
@@ -125,6 +126,18 @@ class BoundsSpec(Wire):
     max_replicas: SomeReplicas = Field(description="Never more.")
 
 
+class EvaluationRefSpec(Wire):
+    """A ModelEvaluation in the plan's namespace."""
+
+    name: ObjectName = Field(description="Name of the ModelEvaluation.")
+
+
+class AcceptanceSpec(Wire):
+    """What a variant must show before it is rolled out."""
+
+    evaluation_ref: EvaluationRefSpec = Field(description="The evaluation that must have passed for exactly it.")
+
+
 class ServingPlanSpec(Wire):
     """What runs, its workload, and when how much of it is needed."""
 
@@ -132,6 +145,7 @@ class ServingPlanSpec(Wire):
         rules.ONE_TARGET,
         rules.TARGET_FORM_STAYS,
         rules.GPUS_AGREE,
+        rules.ACCEPTANCE_OF_ENGINE,
         rules.FLOOR_MINIMUM,
         rules.RESERVE_FITS,
         rules.QUIET_RESERVE_FITS,
@@ -156,6 +170,10 @@ class ServingPlanSpec(Wire):
     scale_down: ScaleDownSpec = Field(default=ScaleDownSpec(), description="How a fall goes down.")
     bounds: BoundsSpec = Field(description="Fewest and most replicas.")
     feedback: FeedbackSpec | None = Field(default=None, description="The check against reality; none where left out.")
+    acceptance: AcceptanceSpec | None = Field(
+        default=None,
+        description="Holds an edit of engine that changes answers or speed until it is accepted; none where left out.",
+    )
 
 
 class ServingPlan(Wire):

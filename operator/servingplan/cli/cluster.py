@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import click
 
-from servingplan.api.references import Content, Reference, References, content, referenced
+from servingplan.api.references import Content, Kind, Reference, References, content, referenced
 from servingplan.api.v1alpha1 import GROUP, KIND, PLURAL, VERSION
 from servingplan.errors import ClusterError, Conflict, NotFound, Refused, Unreachable, UsageError
 
@@ -113,14 +113,28 @@ class Cluster:
         return {reference: self._content(namespace, reference) for reference in sorted(referenced(plan))}
 
     def _content(self, namespace: str, reference: Reference) -> Content | None:
-        core = _kubernetes().client.CoreV1Api(self._client)
         with suppress(NotFound):
             found = _ask(
-                lambda: core.read_namespaced_config_map(reference.name, namespace, _request_timeout=TIMEOUTS),
-                f"reading {reference.kind} {namespace}/{reference.name}",
+                lambda: self._referred(namespace, reference), f"reading {reference.kind} {namespace}/{reference.name}"
             )
-            return content(reference.kind, {"data": found.data})
+            return content(reference.kind, found)
         return None
+
+    def _referred(self, namespace: str, reference: Reference) -> Json:
+        if reference.kind is Kind.CONFIG_MAP:
+            core = _kubernetes().client.CoreV1Api(self._client)
+            found = core.read_namespaced_config_map(reference.name, namespace, _request_timeout=TIMEOUTS)
+            return {"data": found.data}
+        return dict(
+            self._custom.get_namespaced_custom_object(
+                group=GROUP,
+                version=VERSION,
+                namespace=namespace,
+                plural=f"{reference.kind.lower()}s",
+                name=reference.name,
+                _request_timeout=TIMEOUTS,
+            )
+        )
 
 
 def _kubernetes() -> Any:

@@ -11,6 +11,8 @@ from servingplan.cli.files import Checked, check_files
 from servingplan.cli.output import emit, output_option
 from servingplan.cli.problems import problem_document
 from servingplan.cli.program import PROBLEMS
+from servingplan.errors import Problem
+from servingplan.rendering.acceptance import unaccepted
 
 
 @click.command("validate")
@@ -36,8 +38,12 @@ def _document(found: Checked) -> dict[str, Any]:
         "plan": {"namespace": document.namespace, "name": document.name},
         "valid": found.plan is not None,
         "problems": [problem_document(problem) for problem in found.problems],
-        "warnings": [problem_document(warning) for warning in (found.plan.warnings if found.plan else ())],
+        "warnings": [problem_document(warning) for warning in _warnings(found)],
     }
+
+
+def _warnings(found: Checked) -> Sequence[Problem]:
+    return () if found.plan is None else (*found.plan.warnings, *unaccepted(found.plan))
 
 
 def _view(checked: Sequence[Checked]) -> Any:
@@ -53,8 +59,8 @@ def _view(checked: Sequence[Checked]) -> Any:
         parts.append(line.append("valid", "green") if found.plan else line.append("not valid", "bold red"))
         if found.problems:
             parts.append(problems_view(found.problems, heading=_counted(len(found.problems))))
-        if found.plan is not None and found.plan.warnings:
-            parts.append(problems_view(found.plan.warnings, heading="Warnings"))
+        if warnings := _warnings(found):
+            parts.append(problems_view(warnings, heading="Warnings"))
     return Group(*parts)
 
 

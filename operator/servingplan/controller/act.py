@@ -81,9 +81,17 @@ class Actor:
         return Scale(time=now, before=before, after=view.current, because=because)
 
     async def act(
-        self, plan: Plan, document: Object, view: TargetView, found: Outcome, decision: Decision, *, now: datetime
+        self,
+        plan: Plan,
+        document: Object,
+        view: TargetView,
+        found: Outcome,
+        decision: Decision,
+        *,
+        now: datetime,
+        keep: bool = False,
     ) -> Outcome:
-        """Carry out a decision, from what was found on.
+        """Carry out a decision, from what was found on. keep: leave an engine's Deployment as it is, but its replicas.
 
         Raises Conflict, before anything is written, and Unreachable: look and decide again.
         """
@@ -100,7 +108,8 @@ class Actor:
             view = await self._applier.write_replicas(view, verdict)
             outcome = _after(outcome, verdict, view, decision, now, before=before)
             if plan.engine is not None:
-                outcome = await self._apply_objects(plan, owner, view, outcome, written=verdict.write is not None)
+                written = verdict.write is not None
+                outcome = await self._apply_objects(plan, owner, view, outcome, written=written, keep=keep)
         except Refused as refusal:
             trouble = Trouble(reason=Reason.APPLY_REFUSED, message=str(refusal))
             return replace(outcome, refused=trouble)
@@ -131,7 +140,7 @@ class Actor:
         self._applier.forget(key.namespace, key.name)
 
     async def _apply_objects(
-        self, plan: Plan, owner: Owner, view: TargetView, outcome: Outcome, *, written: bool
+        self, plan: Plan, owner: Owner, view: TargetView, outcome: Outcome, *, written: bool, keep: bool
     ) -> Outcome:
         """Apply an engine's objects. Raises Conflict only where nothing was written before.
 
@@ -140,7 +149,7 @@ class Actor:
         """
         for attempt in range(1, OBJECT_TRIES + 1):
             try:
-                applied = await self._applier.apply_objects(plan, owner, view)
+                applied = await self._applier.apply_objects(plan, owner, view, keep=keep)
             except Conflict:
                 if not written:
                     raise

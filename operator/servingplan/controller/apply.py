@@ -21,7 +21,7 @@ from servingplan.planning.ownership import Verdict
 from servingplan.planning.plan import Plan
 from servingplan.rendering.deployment import deployment
 from servingplan.rendering.metadata import RENDERED_ANNOTATION, TEMPLATE_ANNOTATION, Manifest, Owner
-from servingplan.rendering.objects import contained, keep_running_template, render
+from servingplan.rendering.objects import contained, keep_running_template, remember_variant, render
 
 Object = Mapping[str, Any]
 
@@ -70,13 +70,13 @@ class Applier:
         """The target as it is now."""
         return await kind_of(view.ref).read(self._client, view.ref)
 
-    async def apply_objects(self, plan: Plan, owner: Owner, view: TargetView) -> Applied:
-        """Bring Deployment, Service and disruption budget to what is rendered.
+    async def apply_objects(self, plan: Plan, owner: Owner, view: TargetView, *, keep: bool = False) -> Applied:
+        """Bring Deployment, Service and disruption budget to what is rendered. keep: not the Deployment.
 
         The Deployment first: it is the one that was just looked at, and found to be ours.
         """
         *others, main = render(plan, owner, self._installation)
-        held = await self._apply_deployment(main, view)
+        held = False if keep else await self._apply_deployment(main, view)
         troubles = [await self._apply_beside(plan, owner, manifest) for manifest in others]
         return Applied(held=held, trouble=next((trouble for trouble in troubles if trouble is not None), None))
 
@@ -103,7 +103,7 @@ class Applier:
         if view.live is None:
             return False
         manager = self._client.field_manager
-        wanted = keep_running_template(rendered, view.live, manager)
+        wanted = remember_variant(keep_running_template(rendered, view.live, manager), view.live)
         held = _template(wanted) != _template(rendered)
         if only_main_entry(view.owners, manager):
             return held  # without `replicas` this apply would drop the field; it goes out once /scale has taken it

@@ -49,6 +49,10 @@ def register(registry: kopf.OperatorRegistry, login: Login, watches: Watches, op
     async def config_map(event: Event, **_: Any) -> None:
         watches.referred(Kind.CONFIG_MAP, event["type"], event["object"])
 
+    @kopf.on.event("servingplan.dev", "v1alpha1", "modelevaluations", registry=registry)
+    async def evaluation(event: Event, **_: Any) -> None:
+        watches.referred(Kind.MODEL_EVALUATION, event["type"], event["object"])
+
     for group, version, plural in (("apps", "v1", "deployments"), ("apps", "v1", "statefulsets")):
         kopf.on.event(group, version, plural, registry=registry, id=plural)(_workload(watches))
     kopf.on.event("", "v1", "pods", registry=registry, id="pods")(_workload(watches))

@@ -12,7 +12,8 @@ from servingplan.clients.references import ObjectRef
 from servingplan.planning.observation import Trouble
 from servingplan.planning.plan import Plan
 from servingplan.planning.reasons import Reason
-from servingplan.rendering.deployment import ENGINE_CONTAINER, owned_engine, pod_template
+from servingplan.rendering.deployment import owned_engine, pod_template
+from servingplan.rendering.engine import ENGINE_CONTAINER
 from servingplan.rendering.metadata import ADOPT_ANNOTATION, INSTALLATION_LABEL, PLAN_LABEL, selector
 
 Object = Mapping[str, Any]

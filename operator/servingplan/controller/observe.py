@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from servingplan.api.references import API_VERSIONS, Content, Reference, References, content
+from servingplan.api.references import API_VERSIONS, Content, Kind, Reference, References, content, unreadable
+from servingplan.api.target import engine_read_back
 from servingplan.clients.kubernetes import KubernetesClient
 from servingplan.clients.references import ObjectRef
 from servingplan.controller.clock import Clock
@@ -20,10 +21,12 @@ from servingplan.controller.pods import replicas
 from servingplan.controller.signals import EnginePod, following, serving_pods
 from servingplan.controller.store import Autoscaler, Key, Referred, Store, scaled_object_owner, target_of
 from servingplan.controller.targets import HPA_KIND, TargetView, gpus_of, kind_of
+from servingplan.errors import Refused
 from servingplan.planning.observation import Observation, Replica, Stage, Trouble
 from servingplan.planning.plan import Plan
 from servingplan.planning.reasons import Reason
 from servingplan.rendering.situation import Accelerators
+from servingplan.rendering.variant import Variant, acted_on, variant_of
 
 Object = Mapping[str, Any]
 
@@ -38,15 +41,18 @@ UNWATCHED_EVERY_S = 60.0
 class Seen:
     """What one reconcile saw. `observation`: None where there is no target to observe.
 
-    serving: the pods that should say how they are, where the plan has feedback.
+    plan: the one to act on; where `variant` is held, with the engine that runs. serving: the pods that should say how
+    they are, where the plan has feedback.
     """
 
+    plan: Plan
     view: TargetView
     observation: Observation | None
     trouble: Trouble | None
     autoscaler: str | None
     accelerators: Accelerators | None
     serving: tuple[EnginePod, ...] = ()
+    variant: Variant | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,15 +112,25 @@ class Observer:
         namespace, reference = where
         kind = reference.kind
         ref = ObjectRef(api_version=API_VERSIONS[kind], kind=kind, name=reference.name, namespace=namespace)
-        found = await self._client.find(ref)
-        known = None if found is None else content(kind, found)
+        known = await self._read(kind, ref)
         self._unwatched[where] = (time.monotonic(), known)
         return known
+
+    async def _read(self, kind: Kind, ref: ObjectRef) -> Content | None:
+        try:
+            found = await self._client.find(ref)
+        except Refused:
+            if (stands_for_it := unreadable(kind)) is None:
+                raise
+            return stands_for_it
+        return None if found is None else content(kind, found)
 
     async def observe(self, key: Key, plan: Plan, document: Object) -> Seen:
         """The target of a plan as it is now."""
         ref = target_of(document)
         view = await kind_of(ref).read(self._client, ref)
+        found = variant_of(plan, view.live, engine_read_back)
+        plan = acted_on(plan, found)
         trouble = next(self._troubles(key, plan, document, view), None)
         observation, pods = None, NO_PODS
         if trouble is None:
@@ -129,12 +145,14 @@ class Observer:
                 trouble=view.trouble if view.live is not None else None,
             )
         return Seen(
+            plan=_with_gpus(plan, view),
             view=view,
             observation=observation,
             trouble=trouble,
             autoscaler=self._other_autoscaler(plan, ref),
             accelerators=self._accelerators(plan, view),
             serving=pods.serving,
+            variant=found,
         )
 
     async def _pods(self, key: Key, plan: Plan, view: TargetView) -> TargetPods:
@@ -200,6 +218,13 @@ class Observer:
             allocatable=sum(node.allocatable.get(resource, 0) for node in nodes),
             elastic=any(node.elastic for node in nodes),
         )
+
+
+def _with_gpus(plan: Plan, view: TargetView) -> Plan:
+    """A named target's pods tell how many GPUs a replica takes, where the plan does not."""
+    if plan.gpus_per_replica is not None or view.gpus is None:
+        return plan
+    return replace(plan, gpus_per_replica=view.gpus)
 
 
 def _shown(autoscaler: Autoscaler) -> str:

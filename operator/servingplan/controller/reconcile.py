@@ -90,6 +90,11 @@ class Look:
         """Whether anything is to be written to the target and its objects."""
         return not self.plan.suspend and self.seen.autoscaler is None
 
+    @property
+    def keeps(self) -> bool:
+        """Whether the Deployment stays as it is, but its replicas: a variant is held, and what runs cannot be told."""
+        return self.seen.variant is not None and self.seen.variant.unreadable
+
 
 class Reconciler:
     """Reconciles plans, one at a time per key."""
@@ -166,13 +171,14 @@ class Reconciler:
         situation = Situation(
             generation=generation,
             now=now,
-            plan=_with_gpus(plan, seen),
+            plan=seen.plan,
             target_name=str(seen.view.ref),
             target_trouble=seen.trouble,
             autoscaler=seen.autoscaler,
             rollout=seen.view.rollout,
             accelerators=seen.accelerators,
             peak=None if seen.accelerators is None else highest_requirement(plan, now),
+            variant=seen.variant,
             previous=previous,
         )
         look = self._decide(key, document, resolved, seen, situation)
@@ -232,7 +238,13 @@ class Reconciler:
         if look.decision.desired != observation.current or drains(observation):
             self._p.observer.forget(look.key)  # pods may be patched now: the next look must see it
         return await self._p.actor.act(
-            look.plan, look.document, look.seen.view, look.found, look.decision, now=look.situation.now
+            look.plan,
+            look.document,
+            look.seen.view,
+            look.found,
+            look.decision,
+            now=look.situation.now,
+            keep=look.keeps,
         )
 
     async def _stand_back(self, look: Look) -> Outcome:
@@ -332,20 +344,13 @@ def _rollout(look: Look, outcome: Outcome) -> Rollout:
     situation, plan, view = look.situation, look.plan, look.seen.view
     held = situation.was("EngineUpToDate", Reason.TEMPLATE_HELD) if outcome.unfinished else outcome.held
     rollout, live = replace(view.rollout, held=held), view.live
-    if plan.engine is None or live is None or not look.acts or outcome.refused is not None:
+    if plan.engine is None or live is None or not look.acts or look.keeps or outcome.refused is not None:
         return rollout
     metadata = live["metadata"]
     edited = metadata.get("annotations", {}).get(ENGINE_ANNOTATION) != engine_hash(plan.engine)
     unseen = live.get("status", {}).get("observedGeneration") != metadata.get("generation")
     began = edited or (unseen and situation.was("Reconciling", Reason.ROLLING_UPDATE))
     return replace(rollout, rolling=rollout.rolling or began)
-
-
-def _with_gpus(plan: Plan, seen: Seen) -> Plan:
-    """A named target's pods tell how many GPUs a replica takes, where the plan does not."""
-    if plan.gpus_per_replica is not None or seen.view.gpus is None:
-        return plan
-    return replace(plan, gpus_per_replica=seen.view.gpus)
 
 
 def _figures(resolved: Resolved, plan: Plan) -> Figures | None:

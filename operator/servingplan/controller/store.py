@@ -218,7 +218,7 @@ def _trimmed(plan: Object) -> Object:
     metadata, spec = plan["metadata"], plan.get("spec", {})
     return {
         "metadata": {name: metadata[name] for name in KEPT_METADATA if name in metadata},
-        "spec": {name: spec[name] for name in ("targetRef", "schedule") if name in spec},
+        "spec": {name: spec[name] for name in ("targetRef", "schedule", "acceptance") if name in spec},
     }
 
 

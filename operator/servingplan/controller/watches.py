@@ -62,7 +62,7 @@ class Watches:
             self._look(key, 0.0)
 
     def referred(self, of: Kind, kind: str | None, live: Object) -> None:
-        """What plans may refer to (a labelled ConfigMap) came, changed or went."""
+        """What plans may refer to (a labelled ConfigMap, an evaluation) came, changed or went."""
         self._keep(partial(self.referred, of, kind, live))
         changed = self._store.drop_content if kind == "DELETED" else self._store.put_content
         self._look_at(changed(of, live))
@@ -143,8 +143,9 @@ class Watches:
         self._look_at(frozenset(self._store.plans) | gone)
 
     async def _contents(self, kind: Kind, namespaces: Sequence[str]) -> list[Object]:
-        selector = f"{CONFIG_LABEL}=true" if kind is Kind.CONFIG_MAP else ""
-        return await self._list(API_VERSIONS[kind], kind, namespaces, selector)
+        if kind is Kind.CONFIG_MAP:
+            return await self._list(API_VERSIONS[kind], kind, namespaces, f"{CONFIG_LABEL}=true")
+        return await self._optional(API_VERSIONS[kind], kind, namespaces)
 
     async def _list(
         self, api_version: str, kind: str, namespaces: Sequence[str], label_selector: str = ""

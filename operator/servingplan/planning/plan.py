@@ -15,6 +15,7 @@ from fractions import Fraction
 from zoneinfo import ZoneInfo
 
 from servingplan.errors import Problem
+from servingplan.planning.acceptance import Gate
 from servingplan.planning.target import Engine, Target, TargetRef
 from servingplan.planning.units import scale_duration
 
@@ -267,7 +268,7 @@ class Feedback:
 class Plan:
     """A ServingPlan, validated. `warnings` are problems that do not keep it from acting.
 
-    feedback: None where the schedule alone decides.
+    feedback: None where the schedule alone decides. acceptance: None where any edit of the engine is rolled out.
     """
 
     namespace: str
@@ -289,6 +290,7 @@ class Plan:
     scale_down: ScaleDown
     bounds: Bounds
     feedback: Feedback | None = None
+    acceptance: Gate | None = None
     warnings: Sequence[Problem] = ()
 
     @property

@@ -99,6 +99,20 @@ class Reason(StrEnum):
     # Template
     UP_TO_DATE = "UpToDate"
     TEMPLATE_HELD = "TemplateHeld"
+    # Variant
+    FIRST_VARIANT = "FirstVariant"
+    VARIANT_RUNS = "VariantRuns"
+    VARIANT_RAN_BEFORE = "VariantRanBefore"
+    RUNNING_VARIANT_FAILED = "RunningVariantFailed"
+    EVALUATION_PASSED = "EvaluationPassed"
+    NO_EVALUATION = "NoEvaluation"
+    EVALUATION_UNREADABLE = "EvaluationUnreadable"
+    EVALUATION_RUNNING = "EvaluationRunning"
+    EVALUATION_STOPPED = "EvaluationStopped"
+    EVALUATION_FAILED = "EvaluationFailed"
+    EVALUATION_INCONCLUSIVE = "EvaluationInconclusive"
+    OTHER_VARIANT_EVALUATED = "OtherVariantEvaluated"
+    # Demand
     DEMAND_AS_PLANNED = "DemandAsPlanned"
     DEMAND_ABOVE_PLAN = "DemandAbovePlan"
     LEAD_CAPPED = "LeadCapped"

@@ -64,7 +64,8 @@ class Engine:
     """A vLLM server, as the API states it. None where vLLM's own default applies.
 
     start_timeout: the startup probe's budget. drain_timeout: rendered as ``--shutdown-timeout``.
-    pod_template and resources: plain Kubernetes JSON.
+    pod_template and resources: plain Kubernetes JSON. stated: ``spec.engine`` itself as JSON, without what is left at
+    its default; kept beside what runs, so that it can be read back.
     """
 
     image: str
@@ -91,6 +92,7 @@ class Engine:
     drain_timeout: timedelta
     deletion_policy: DeletionPolicy
     pod_template: Mapping[str, Any]
+    stated: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from servingplan.planning.observation import Observation, Ramp, Stage
 from servingplan.planning.plan import Plan
 from servingplan.planning.reasons import Reason
 from servingplan.planning.units import format_duration
+from servingplan.rendering.acceptance import engine_up_to_date, variant_accepted
 from servingplan.rendering.drain import drain
 from servingplan.rendering.feedback import demand_within_plan, metrics_available
 from servingplan.rendering.progress import first_trouble, hold_up, progress, stuck_replicas
@@ -229,19 +230,6 @@ def scaling_limited(s: Situation) -> Condition | None:
     return _true("ScalingLimited", Reason.MAX_REPLICAS, message)
 
 
-def engine_up_to_date(s: Situation) -> Condition | None:
-    """False where the running template is an older rendering of the same engine."""
-    if s.plan is None or s.plan.engine is None or s.observation is None or s.observation.current is None:
-        return None
-    if s.rollout.held:
-        message = (
-            "this version of the operator renders the engine differently; the running template stays until the "
-            "next edit of spec.engine"
-        )
-        return _false("EngineUpToDate", Reason.TEMPLATE_HELD, message)
-    return _true("EngineUpToDate", Reason.UP_TO_DATE, "the running template is what spec.engine renders to")
-
-
 def ready(s: Situation) -> Condition:
     """False only when the plan is invalid, its target or objects are not as they should be, or too few are ready.
 
@@ -301,6 +289,7 @@ RULES: Sequence[Rule] = (
     drain_safe,
     replicas_owned,
     scaling_limited,
+    variant_accepted,
     engine_up_to_date,
 )
 

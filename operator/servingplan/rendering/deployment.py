@@ -14,11 +14,14 @@ from servingplan.planning.target import Engine
 from servingplan.rendering import engine as vllm
 from servingplan.rendering import probes, volumes
 from servingplan.rendering.comparison import template_hash
+from servingplan.rendering.identity import identity
 from servingplan.rendering.merge import merged
 from servingplan.rendering.metadata import (
     DEFAULT_INSTALLATION,
     ENGINE_ANNOTATION,
+    STATED_ANNOTATION,
     TEMPLATE_ANNOTATION,
+    VARIANT_ANNOTATION,
     Manifest,
     Owner,
     object_metadata,
@@ -27,9 +30,6 @@ from servingplan.rendering.metadata import (
     selector,
     serving_selector,
 )
-
-ENGINE_CONTAINER = "engine"
-"""The container that the operator fills; a plan's pod template may add others."""
 
 PROGRESS_MARGIN = timedelta(minutes=5)
 """Scheduling and pulling, beyond the start timeout, before a Deployment counts as stuck."""
@@ -55,7 +55,9 @@ def deployment(
     }
     annotations = {
         ENGINE_ANNOTATION: vllm.engine_hash(engine),
+        STATED_ANNOTATION: engine.stated,
         TEMPLATE_ANNOTATION: template_hash({"spec": spec}),
+        VARIANT_ANNOTATION: identity(engine).digest,
     }
     metadata = object_metadata(plan, owner, installation) | {"annotations": annotations}
     result = sealed({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
@@ -119,7 +121,7 @@ def _taints(engine: Engine) -> list[str]:
 
 def _engine_container(engine: Engine) -> Manifest:
     return {
-        "name": ENGINE_CONTAINER,
+        "name": vllm.ENGINE_CONTAINER,
         "image": engine.image,
         "args": vllm.arguments(engine),
         "env": vllm.environment(engine),

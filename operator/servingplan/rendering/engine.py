@@ -15,6 +15,9 @@ from typing import Any
 from servingplan.planning.target import Engine
 from servingplan.rendering.metadata import Manifest, stable_hash
 
+ENGINE_CONTAINER = "engine"
+"""The container that the operator fills; a plan's pod template may add others."""
+
 CACHE_MOUNT = "/cache"
 """Where compile caches live in the container."""
 
@@ -63,7 +66,7 @@ _CACHES = {
 _DIGEST_DIGITS = 16
 
 _NOTHING_STATED: tuple[Any, ...] = (None, (), [], {})
-_NO_TEMPLATE = {"deletion_policy": None}
+_NO_TEMPLATE = {"deletion_policy": None, "stated": None}
 """Fields of an engine that its pod template does not follow."""
 
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from servingplan.planning.target import Engine
-from servingplan.rendering.deployment import ENGINE_CONTAINER
-from servingplan.rendering.engine import arguments
+from servingplan.rendering.engine import ENGINE_CONTAINER, arguments
 from servingplan.rendering.merge import by_key
 from servingplan.rendering.metadata import stable_digest
 

@@ -50,6 +50,15 @@ ENGINE_ANNOTATION = "servingplan.dev/engine"
 TEMPLATE_ANNOTATION = "servingplan.dev/template"
 """Hash of the pod template as we applied it: tells what others changed from what a new operator renders."""
 
+VARIANT_ANNOTATION = "servingplan.dev/variant"
+"""Digest of the engine that the pod template runs, as evidence names it."""
+
+VARIANT_BEFORE_ANNOTATION = "servingplan.dev/variant-before"
+"""Digest of the engine that ran until the last change of it: the way back is always free."""
+
+STATED_ANNOTATION = "servingplan.dev/variant-spec"
+"""``spec.engine``, as JSON, that the pod template was rendered from: what runs, whatever the plan says since."""
+
 RENDERED_ANNOTATION = "servingplan.dev/rendered"
 """Hash of the rendered object: what was taken out of it is a difference too, which containment cannot see."""
 

@@ -11,10 +11,10 @@ from servingplan.rendering.comparison import contained, template_hash
 from servingplan.rendering.deployment import deployment
 from servingplan.rendering.disruption import disruption_budget
 from servingplan.rendering.metadata import Manifest, Owner
-from servingplan.rendering.running import keep_running_template
+from servingplan.rendering.running import keep_running_template, remember_variant
 from servingplan.rendering.service import service
 
-__all__ = ["contained", "keep_running_template", "render", "template_hash"]
+__all__ = ["contained", "keep_running_template", "remember_variant", "render", "template_hash"]
 
 
 def render(plan: Plan, owner: Owner | None, installation: str) -> tuple[Manifest, ...]:

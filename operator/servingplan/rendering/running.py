@@ -1,4 +1,4 @@
-"""The pod template that runs, kept when only the operator renders it differently.
+"""The pod template that runs, kept when only the operator renders it differently, and what ran before it.
 
 In: a rendered and the live Deployment. Out: the Deployment to apply. An upgrade of the operator must not start
 every engine anew: the new rendering comes with the next edit of the engine.
@@ -11,7 +11,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from servingplan.rendering.comparison import template_hash
-from servingplan.rendering.metadata import ENGINE_ANNOTATION, TEMPLATE_ANNOTATION, Manifest, sealed
+from servingplan.rendering.metadata import (
+    ENGINE_ANNOTATION,
+    TEMPLATE_ANNOTATION,
+    VARIANT_ANNOTATION,
+    VARIANT_BEFORE_ANNOTATION,
+    Manifest,
+    sealed,
+)
+
+_OF_TEMPLATE = (TEMPLATE_ANNOTATION, VARIANT_ANNOTATION)
+"""What says something of the template as it was rendered, and stays with it."""
 
 
 def keep_running_template(rendered: Manifest, live: Mapping[str, Any], manager: str) -> Manifest:
@@ -29,8 +39,15 @@ def keep_running_template(rendered: Manifest, live: Mapping[str, Any], manager: 
     kept = rendered | {"spec": rendered["spec"] | {"template": template}}
     if template_hash(kept) != stored.get(TEMPLATE_ANNOTATION):
         return rendered
-    annotations = wanted | {TEMPLATE_ANNOTATION: stored[TEMPLATE_ANNOTATION]}
-    return sealed(kept | {"metadata": rendered["metadata"] | {"annotations": annotations}})
+    return _annotated(kept, {name: stored[name] for name in _OF_TEMPLATE if name in stored})
+
+
+def remember_variant(wanted: Manifest, live: Mapping[str, Any]) -> Manifest:
+    """The Deployment to apply, with the digest of what ran before its engine; as it is where nothing else ever did."""
+    now, stored = _annotations(wanted), _annotations(live)
+    ran = stored.get(VARIANT_ANNOTATION)
+    before = stored.get(VARIANT_BEFORE_ANNOTATION) if ran == now[VARIANT_ANNOTATION] else ran
+    return wanted if before is None else _annotated(wanted, {VARIANT_BEFORE_ANNOTATION: before})
 
 
 def applied_fields(live: Mapping[str, Any], manager: str) -> Manifest:
@@ -55,6 +72,11 @@ def _owned(fields: Mapping[str, Any], value: Any) -> Any:
         }
     keys = [(json.loads(name[2:]), below) for name, below in fields.items() if name.startswith("k:")]
     return [_owned(below, item) for item in value for key, below in keys if key.items() <= item.items()]
+
+
+def _annotated(manifest: Manifest, annotations: dict[str, str]) -> Manifest:
+    metadata = manifest["metadata"]
+    return sealed(manifest | {"metadata": metadata | {"annotations": _annotations(manifest) | annotations}})
 
 
 def _annotations(manifest: Mapping[str, Any]) -> dict[str, str]:

@@ -19,6 +19,7 @@ from servingplan.planning.observation import Observation, Ramp, Trouble
 from servingplan.planning.ownership import Contest
 from servingplan.planning.plan import Plan
 from servingplan.planning.reasons import Reason
+from servingplan.rendering.variant import Variant
 
 
 class Status(StrEnum):
@@ -68,7 +69,8 @@ class Situation:
     target_trouble: why the target is not ours to scale. apply_trouble: what the API server refused.
     autoscaler: the HPA or ScaledObject that scales the target already. peak: the most that is required in the
     coming week. rises: how long rises took. undrained: why a named target's replicas are removed without a drain.
-    change: what would hold against the excess of arrivals. begun: the ramp of the last status. previous: the
+    change: what would hold against the excess of arrivals. variant: the stated engine beside the one that runs, where
+    it must be accepted; the plan is then the one that is acted on. begun: the ramp of the last status. previous: the
     conditions of the last status, by type.
     """
 
@@ -87,6 +89,7 @@ class Situation:
     rises: Rises = field(default_factory=Rises)
     undrained: str | None = None
     change: Change | None = None
+    variant: Variant | None = None
     rollout: Rollout = field(default_factory=Rollout)
     accelerators: Accelerators | None = None
     peak: int | None = None

@@ -18,6 +18,7 @@ from servingplan.planning.observation import History, Observation, Ramp, Scale
 from servingplan.planning.ownership import Contest
 from servingplan.planning.plan import Plan
 from servingplan.planning.trail import Step
+from servingplan.rendering.acceptance import variant_to_wire
 from servingplan.rendering.conditions import conditions
 from servingplan.rendering.feedback import excess_from_wire, feedback_to_wire, raised_from_wire
 from servingplan.rendering.lead import lead_to_wire, rises_from_wire
@@ -77,6 +78,7 @@ def render_status(
     # With the rise that this very look found complete, not as the decision before it knew them.
     learned = effective_lead(plan.lead, situation.rises, situation.now)
     status |= {"leadTime": lead_to_wire(learned, situation.rises)} | feedback_to_wire(decision)
+    status |= variant_to_wire(situation.variant)
     return status | {"decision": _trail(decision, previous, situation.generation)}
 
 

@@ -18,6 +18,7 @@ from servingplan.planning.demand import Requirement, Source
 from servingplan.planning.plan import Plan
 from servingplan.planning.series import Piece
 from servingplan.planning.timeline import Asked, Direction
+from servingplan.rendering.acceptance import unaccepted
 from servingplan.rendering.times import wire_time
 from servingplan.reporting.hours import Course, GpuHours, counted_gpus, course, gpu_hours, nominal_month
 from servingplan.reporting.local import after_days
@@ -97,7 +98,7 @@ def coming_days(plan: Plan, start: datetime, days: int) -> Outlook:
         course=found,
         hours=gpu_hours(found, counted_gpus(plan)),
         month=nominal_month(plan),
-        warnings=(*plan.warnings, *_unknown_gpus(plan)),
+        warnings=(*plan.warnings, *unaccepted(plan), *_unknown_gpus(plan)),
     )
 
 

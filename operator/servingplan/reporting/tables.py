@@ -15,6 +15,7 @@ from rich.text import Text
 
 from servingplan.errors import Problem
 from servingplan.planning.units import format_duration
+from servingplan.rendering.acceptance import unaccepted
 from servingplan.rendering.times import local_time
 from servingplan.reporting.difference import Changed, Difference, usual_changes
 from servingplan.reporting.explain import Explanation
@@ -204,8 +205,8 @@ def explanation_view(explanation: Explanation) -> RenderableType:
     if decision.next_change is not None:
         change = decision.next_change
         parts += ["", f"Next: {change.replicas} from {local_time(change.time, plan.zone)}, {change.because}"]
-    if plan.warnings:
-        parts += ["", problems_view(plan.warnings, heading="Warnings")]
+    if warnings := (*plan.warnings, *unaccepted(plan)):
+        parts += ["", problems_view(warnings, heading="Warnings")]
     return Group(*parts)
 
 
