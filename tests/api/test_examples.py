@@ -9,10 +9,13 @@ from pathlib import Path
 import pytest
 
 from servingplan.api.documents import read_plans
+from servingplan.api.referenced import RunnerDefaults
 from servingplan.api.resolve import resolve
+from servingplan.api.resolve_benchmark import resolve_benchmark
+from servingplan.api.yaml_reader import read_yaml
 from servingplan.planning.plan import Plan
 from servingplan.planning.sizing import need
-from support.specs import EXAMPLES
+from support.specs import EXAMPLES, document
 
 FILES = sorted(EXAMPLES.glob("*.yaml"))
 
@@ -37,6 +40,15 @@ def test_an_example_resolves_without_a_warning(file: Path):
     plan, _ = read(file)
     assert plan.warnings == ()
     assert plan.namespace == "llm"
+
+
+def test_the_example_of_a_benchmark_measures_the_worked_example():
+    ((_, benchmark),) = read_yaml((EXAMPLES / "evidence" / "capacity-benchmark.yaml").read_text())
+    plan = {"support-chat": document()}
+    found = resolve_benchmark(benchmark, plan, RunnerDefaults(image="registry.local/servingplan-runner:0.1.0"))
+    assert found.measured.sizes == (1, 4)
+    assert found.measured.engine == read(EXAMPLES / "worked-example.yaml")[0].engine
+    assert found.namespace == "llm"
 
 
 def test_all_examples_fit_into_one_cluster():

@@ -146,15 +146,17 @@ def test_no_role_has_secrets_wildcards_roles_or_a_delete(values):
         assert rule.verbs.isdisjoint({"delete", "deletecollection", "impersonate", "bind", "escalate"})
 
 
-def test_the_operator_never_writes_a_plan_but_its_status():
+def test_the_operator_never_writes_a_plan_or_evidence_but_its_status():
     granted = {
         rule.resource: rule.verbs for rule in rules(*operator_roles(render())) if rule.group == "servingplan.dev"
     }
 
     assert granted == {
-        "servingplans": {"get", "list", "watch"},
-        "servingplans/status": {"patch"},
-        "servingplans/finalizers": {"update"},
+        **{
+            f"{plural}{part}": verbs
+            for plural in ("servingplans", "capacitybenchmarks")
+            for part, verbs in (("", {"get", "list", "watch"}), ("/status", {"patch"}), ("/finalizers", {"update"}))
+        },
         "modelevaluations": {"get", "list", "watch"},
     }
 
@@ -170,6 +172,9 @@ def test_the_writes_of_the_operator_are_these_and_no_more():
     assert writes == {
         ("servingplan.dev", "servingplans/status"): {"patch"},
         ("servingplan.dev", "servingplans/finalizers"): {"update"},
+        ("servingplan.dev", "capacitybenchmarks/status"): {"patch"},
+        ("servingplan.dev", "capacitybenchmarks/finalizers"): {"update"},
+        ("batch", "jobs"): {"create", "patch"},
         ("apps", "deployments"): {"create", "patch"},
         ("", "pods"): {"patch"},
         ("", "services"): {"create", "patch"},
@@ -251,6 +256,12 @@ def test_the_operator_accepts_the_environment_that_the_chart_gives_it():
     assert (settings.installation, settings.namespaces, settings.health_port) == ("blue", ("llm", "search"), 9000)
     assert (settings.relist_seconds, settings.workers) == (120, 2)
     assert (settings.log_level, settings.log_format) == ("debug", "text")
+
+
+def test_the_operator_is_told_the_image_of_runners_where_the_chart_has_one():
+    told = environment(render({"evidence.runnerImage": "registry.local/servingplan-runner:1"}))
+    assert read_settings({}, told).runner_image == "registry.local/servingplan-runner:1"
+    assert read_settings({}, environment(render())).runner_image is None
 
 
 def test_the_defaults_of_the_chart_are_those_of_the_operator():

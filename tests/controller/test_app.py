@@ -256,7 +256,7 @@ async def test_signals_are_taken_back_as_soon_as_kopf_has_taken_them(
 
 def kinds_watched(optional: frozenset[str], process: Process) -> set[str]:
     registry = kopf.OperatorRegistry()
-    register(registry, stays, process._watches, optional)
+    register(registry, stays, process._watches, process._evidence.watches, optional)
     found = registry._watching.get_all_handlers()
     return {str(handler.selector.any_name or handler.selector.plural) for handler in found if handler.selector}
 
@@ -265,13 +265,14 @@ async def test_what_a_cluster_does_not_offer_is_not_watched(process: Process) ->
     always = kinds_watched(frozenset(), process)
     assert kinds_watched(frozenset({"nodes", "scaledobjects"}), process) - always == {"nodes", "scaledobjects"}
     assert always >= {"servingplans", "configmaps", "deployments", "statefulsets", "pods", "horizontalpodautoscalers"}
+    assert always >= {"capacitybenchmarks", "jobs"}
 
 
 async def test_that_keda_is_missing_is_no_news_and_that_anything_else_is_missing_is(
     process: Process, caplog: pytest.LogCaptureFixture
 ) -> None:
     registry = kopf.OperatorRegistry()
-    register(registry, stays, process._watches, frozenset({"scaledobjects"}))
+    register(registry, stays, process._watches, process._evidence.watches, frozenset({"scaledobjects"}))
     selectors = registry._watching.get_all_selectors()
     keda = frozenset(selector for selector in selectors if selector.any_name == "scaledobjects")
     assert keda

@@ -30,7 +30,7 @@ from servingplan.planning.plan import (
 )
 from servingplan.planning.target import Parallelism, TargetRef, Volume
 from servingplan.rendering.deployment import deployment, pod_template
-from servingplan.rendering.metadata import Owner
+from servingplan.rendering.metadata import Owner, plan_pods
 from servingplan.rendering.objects import template_hash
 from support.plans import a_capacity, a_full_engine, a_plan, a_window, an_engine
 from support.signals import a_feedback
@@ -43,7 +43,7 @@ def spec_of(**changes):
 
 
 def pod_of(engine):
-    return pod_template("support-chat", engine)["spec"]
+    return pod_template(plan_pods("support-chat"), engine)["spec"]
 
 
 def container_of(engine, name="engine"):
@@ -195,7 +195,7 @@ def test_a_replica_goes_onto_nodes_that_are_tainted_with_its_accelerator(resourc
 def test_a_pod_template_cannot_take_pods_out_of_the_service_or_the_replica_set():
     labels = {"servingplan.dev/plan": "other", "servingplan.dev/serving": "false", "team": "support"}
     engine = an_engine(pod_template={"metadata": {"labels": labels}})
-    rendered = pod_template("support-chat", engine)["metadata"]["labels"]
+    rendered = pod_template(plan_pods("support-chat"), engine)["metadata"]["labels"]
     assert rendered["servingplan.dev/plan"] == "support-chat"
     assert rendered["servingplan.dev/serving"] == "true"
     assert rendered["team"] == "support"

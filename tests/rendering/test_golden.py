@@ -47,7 +47,10 @@ Readable.add_representer(
     ],
 )
 def test_the_rendered_objects_are_those_of_the_file(name, plan, installation):
-    rendered = render(plan, OWNER, installation)
+    same_as_file(name, render(plan, OWNER, installation))
+
+
+def same_as_file(name, rendered):
     path = GOLDEN / f"{name}.yaml"
     if os.environ.get("UPDATE_GOLDEN"):
         path.write_text(yaml.dump_all(rendered, Dumper=Readable, sort_keys=False, width=110))

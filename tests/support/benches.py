@@ -169,3 +169,15 @@ def schedule(count: int, rate: float, seed: int) -> list[float]:
     """When vLLM's client sends a Poisson stream, in seconds."""
     times = np.cumsum(np.random.RandomState(seed).gamma(1.0, 1 / rate, size=count))
     return [float(time) for time in times * (count / rate / times[-1])]
+
+
+def a_found_ramp(rate: float = 5.0, *, replicas: int = 1) -> Kept:
+    """A ramp that ended: at `rate` a pool of so many replicas holds, 2.4 % above it does not; one run was void."""
+    pool = rate * replicas
+    above = float(f"{pool * 1.024:.4g}")
+    runs = [
+        *(a_run(pool, 0.999, seed=seed, a_block=1000) for seed in range(8)),
+        a_void(above, VoidReason.WARM_CACHE, seed=8),
+        *(a_run(above, 0.93, seed=seed, a_block=1000) for seed in range(9, 12)),
+    ]
+    return a_ramp(*runs, replicas=replicas)

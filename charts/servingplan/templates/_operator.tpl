@@ -20,6 +20,10 @@
   value: {{ .Values.relist | quote }}
 - name: SERVINGPLAN_WORKERS
   value: {{ .Values.workers | quote }}
+{{- with .Values.evidence.runnerImage }}
+- name: SERVINGPLAN_RUNNER_IMAGE
+  value: {{ . | quote }}
+{{- end }}
 {{- if .Values.sources }}
 - name: SERVINGPLAN_SOURCES_FILE
   value: /etc/servingplan/sources/sources.yaml

@@ -16,6 +16,20 @@
 - apiGroups: [servingplan.dev]
   resources: [modelevaluations]
   verbs: [get, list, watch]
+# Evidence: the same.
+- apiGroups: [servingplan.dev]
+  resources: [capacitybenchmarks]
+  verbs: [get, list, watch]
+- apiGroups: [servingplan.dev]
+  resources: [capacitybenchmarks/status]
+  verbs: [patch]
+- apiGroups: [servingplan.dev]
+  resources: [capacitybenchmarks/finalizers]
+  verbs: [update]
+# Its runners: started, suspended, and marked with the report that their container handed back.
+- apiGroups: [batch]
+  resources: [jobs]
+  verbs: [get, list, watch, create, patch]
 # Profiles and calendars.
 - apiGroups: [""]
   resources: [configmaps]

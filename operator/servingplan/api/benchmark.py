@@ -94,10 +94,9 @@ class BenchmarkCapacityStatus(Wire):
     )
 
 
-class LevelStatus(Wire):
+class LevelReport(Wire):
     """One rate of a ramp."""
 
-    replicas: SomeReplicas = Field(description="Replicas of the pool.")
     rate: Rate = Field(description="Rate of the whole pool, in requests/s.")
     verdict: ReasonWord = Field(description="Pass, Fail, Undecided or Open.")
     because: ReasonWord = Field(description="Why.")
@@ -106,6 +105,12 @@ class LevelStatus(Wire):
     void_because: Annotated[list[ReasonWord], Field(max_length=16)] = Field(
         default=[], description="Why they do not.", json_schema_extra=ATOMIC
     )
+
+
+class LevelStatus(LevelReport):
+    """One rate of one pool's ramp."""
+
+    replicas: SomeReplicas = Field(description="Replicas of the pool.")
 
 
 class BottleneckStatus(Wire):
@@ -170,6 +175,9 @@ class CapacityBenchmarkStatus(Wire):
 
     observed_generation: Annotated[int, Field(ge=0)] | None = Field(
         default=None, description="Generation of the spec that this speaks of.", json_schema_extra={"format": "int64"}
+    )
+    work: Words | None = Field(
+        default=None, description="Names what the spec asks for; an edit of suspend alone does not change it."
     )
     capacity: BenchmarkCapacityStatus | None = Field(default=None, description="The capacity that was found last.")
     levels: Annotated[list[LevelStatus], Field(max_length=MAX_LEVELS)] = Field(

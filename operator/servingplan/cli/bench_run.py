@@ -82,6 +82,12 @@ class Request:
 @click.option("--max-num-seqs", type=click.IntRange(1), help="Of the engine, where it does not say.")
 @click.option("--max-num-batched-tokens", type=click.IntRange(1), help="Of the engine, where it does not say.")
 @confirm_options
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write the result there too, in 4,096 bytes, and exit 0.",
+)
 @output_option()
 def command(
     *,
@@ -91,6 +97,7 @@ def command(
     tpot: str | None,
     e2el: str | None,
     goodput_share: float | None,
+    report: Path | None,
     output: str,
     **options: Any,
 ) -> None:
@@ -112,9 +119,22 @@ def command(
     from servingplan.reporting.benchmark import ramp_view  # noqa: PLC0415  as above
 
     emit(output, document(kept), lambda: ramp_view(kept))
+    if report is not None:
+        _write_report(kept, report)
+        return
     finding = kept.finding
     if finding.outcome is not Outcome.FOUND:
         raise CheckFailed(f"no capacity was found: {finding.outcome.value}. {finding.message}".strip())
+
+
+def _write_report(kept: Kept, path: Path) -> None:
+    """For whoever runs this in a container: that the ramp ended is in the exit code, how is in the report."""
+    from servingplan.benchmarking.report import report  # noqa: PLC0415  loads numpy
+
+    try:
+        path.write_text(report(kept), encoding="ascii")
+    except OSError as error:
+        raise UsageError(f"--report {path} cannot be written: {error.strerror or error}") from error
 
 
 def needs_bench() -> None:

@@ -28,6 +28,7 @@ from servingplan.controller.apply import Applier
 from servingplan.controller.clock import system_now
 from servingplan.controller.drain import Drainer
 from servingplan.controller.events import EventRecorder
+from servingplan.controller.evidence_loop import EvidenceLoop
 from servingplan.controller.handlers import kopf_settings, register
 from servingplan.controller.health import Health, HealthServer
 from servingplan.controller.leader import AlwaysLeader, Leadership, LeaseElection, own_identity
@@ -126,6 +127,18 @@ class Process:
         self._wakeups: Wakeups[Key] = Wakeups(clock=self._clock, wake=self._queue.add)
         self._watches = Watches(client=self._client, store=self._store, look=self._queue.add_after)
         self._poller = self._make_poller()
+        self._observer = Observer(
+            client=self._client, store=self._store, clock=self._clock, installation=settings.installation
+        )
+        self._evidence = EvidenceLoop(
+            client=self._client,
+            clock=self._clock,
+            events=self._events,
+            observer=self._observer,
+            installation=settings.installation,
+            runner_image=settings.runner_image,
+            on_failure=self._count_failure,
+        )
         self._applier = Applier(client=self._client, installation=settings.installation)
         self._reconciler = Reconciler(self._make_parts())
         self._server = HealthServer(
@@ -171,12 +184,7 @@ class Process:
             client=self._client,
             store=self._store,
             clock=self._clock,
-            observer=Observer(
-                client=self._client,
-                store=self._store,
-                clock=self._clock,
-                installation=settings.installation,
-            ),
+            observer=self._observer,
             actor=Actor(
                 applier=self._applier,
                 drainer=Drainer(client=self._client),
@@ -212,6 +220,7 @@ class Process:
         parts = {
             "leader election": self._leadership.run(on_started=self._lead, on_lost=self._follow),
             "wake-ups": self._wakeups.run(),
+            "evidence": self._evidence.run(),
             "events": self._events.run(),
             "relist": self._relist_forever(),
             "watch": self._watch_forever(),
@@ -221,6 +230,7 @@ class Process:
         async with _together(parts) as running:
             ended = await _first_to_end(running, stop)
             await self._queue.stop()
+            await self._evidence.stop()
             await self._flush_events()
             for part in ended:
                 part.result()
@@ -243,11 +253,13 @@ class Process:
         self._queue.start()
         for key in sorted(self._store.plans):
             self._queue.add(key)
+        self._evidence.start()
 
     def _follow(self) -> None:
         self._metrics.leading(leads=False)
         self._queue.pause()
         self._queue.cancel_running()
+        self._evidence.pause()
 
     def _polled(self, key: Key) -> None:
         """A poll brought something new of a plan: look at it if that changes anything."""
@@ -257,8 +269,11 @@ class Process:
     async def _reconcile(self, key: Key) -> float | None:
         return await self._reconciler.reconcile(key)
 
-    def _failed(self, key: Key, error: Exception, delay_s: float) -> None:
+    def _count_failure(self, error: Exception) -> None:
         self._metrics.reconcile_failed(type(error).__name__)
+
+    def _failed(self, key: Key, error: Exception, delay_s: float) -> None:
+        self._count_failure(error)
         if isinstance(error, ClusterError):
             _log.warning("%s: %s; again in %.0f s", key, error, delay_s)
         else:
@@ -269,6 +284,7 @@ class Process:
             self._applier.verify_anew()
             try:
                 await self._watches.relist(self._settings.namespaces)
+                await self._evidence.watches.relist(self._settings.namespaces)
             except ClusterError as error:
                 _log.warning("the list of plans could not be read: %s", error)
                 await asyncio.sleep(min(5.0, self._settings.relist_seconds))
@@ -300,7 +316,7 @@ class Process:
     async def _watch(self) -> None:
         optional = await self._watches.optional_kinds()
         registry = kopf.OperatorRegistry()
-        register(registry, login_with(self._connection), self._watches, optional)
+        register(registry, login_with(self._connection), self._watches, self._evidence.watches, optional)
         ours = asyncio.all_tasks()
         tasks = await kopf.spawn_tasks(
             registry=registry,

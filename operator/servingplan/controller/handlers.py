@@ -13,9 +13,11 @@ from typing import Any
 import kopf
 
 from servingplan.api.references import Kind
+from servingplan.controller.evidence_kinds import EVIDENCE_KINDS
+from servingplan.controller.evidence_watches import EvidenceWatches
 from servingplan.controller.login import Login
 from servingplan.controller.watches import NODES, SCALED_OBJECTS, Watches
-from servingplan.rendering.metadata import CONFIG_LABEL, PLAN_LABEL
+from servingplan.rendering.metadata import CONFIG_LABEL, EVIDENCE_LABEL, PLAN_LABEL
 
 Event = Any
 
@@ -36,7 +38,13 @@ _WITHOUT_KEDA = _WithoutKeda()
 _OF_KINDS = logging.getLogger("kopf._core.reactor.observation")
 
 
-def register(registry: kopf.OperatorRegistry, login: Login, watches: Watches, optional: Collection[str]) -> None:
+def register(
+    registry: kopf.OperatorRegistry,
+    login: Login,
+    watches: Watches,
+    evidence: EvidenceWatches,
+    optional: Collection[str],
+) -> None:
     """Watch every kind that decides. optional: the plurals of those that not every cluster offers us."""
     kopf.on.login(registry=registry)(login)
     _OF_KINDS.addFilter(_WITHOUT_KEDA)
@@ -61,6 +69,27 @@ def register(registry: kopf.OperatorRegistry, login: Login, watches: Watches, op
         kopf.on.event("", "v1", NODES, registry=registry)(_node(watches))
     if SCALED_OBJECTS in optional:
         kopf.on.event("keda.sh", "v1alpha1", SCALED_OBJECTS, registry=registry)(_autoscaler(watches))
+    _register_evidence(registry, evidence)
+
+
+def _register_evidence(registry: kopf.OperatorRegistry, evidence: EvidenceWatches) -> None:
+    """Watch evidence, the plans that it names, and what runs for it. Each has its own handler beside that of plans."""
+
+    @kopf.on.event("servingplan.dev", "v1alpha1", "servingplans", registry=registry)
+    async def named_plan(event: Event, **_: Any) -> None:
+        evidence.plan(event["type"], event["object"])
+
+    async def found(event: Event, **_: Any) -> None:
+        evidence.evidence(event["type"], event["object"])
+
+    async def work(event: Event, **_: Any) -> None:
+        evidence.work(event["object"])
+
+    for kind in EVIDENCE_KINDS.values():
+        plural = kind.kind.plural
+        kopf.on.event("servingplan.dev", "v1alpha1", plural, registry=registry, id=f"work-of-{plural}")(found)
+    kopf.on.event("batch", "v1", "jobs", registry=registry, id="runners")(work)
+    kopf.on.event("apps", "v1", "deployments", registry=registry, id="trials")(work)
 
 
 def _node(watches: Watches) -> Callable[..., Any]:
@@ -99,4 +128,5 @@ def kopf_settings(optional: Collection[str]) -> kopf.OperatorSettings:
     settings.watching.client_timeout = 300
     settings.watching.label_selectors["configmaps"] = f"{CONFIG_LABEL}=true"
     settings.watching.label_selectors["pods"] = PLAN_LABEL
+    settings.watching.label_selectors["jobs"] = EVIDENCE_LABEL
     return settings

@@ -14,7 +14,7 @@ from servingplan.planning.plan import Plan
 from servingplan.planning.reasons import Reason
 from servingplan.rendering.deployment import owned_engine, pod_template
 from servingplan.rendering.engine import ENGINE_CONTAINER
-from servingplan.rendering.metadata import ADOPT_ANNOTATION, INSTALLATION_LABEL, PLAN_LABEL, selector
+from servingplan.rendering.metadata import ADOPT_ANNOTATION, INSTALLATION_LABEL, PLAN_LABEL, plan_pods, selector
 
 Object = Mapping[str, Any]
 
@@ -45,7 +45,7 @@ def engine_trouble(live: Object, ref: ObjectRef, plan: Plan, *, uid: str, instal
         return name_taken(ref, plan=plan.name, selector=wanted)
     if _is_labelled(live, plan.name, installation):
         return None
-    others = _containers(live["spec"]["template"]) - _containers(pod_template(plan.name, owned_engine(plan)))
+    others = _containers(live["spec"]["template"]) - _containers(pod_template(plan_pods(plan.name), owned_engine(plan)))
     return _would_run_beside(ref, sorted(others)) if others else None
 
 

@@ -19,6 +19,7 @@ from servingplan.localcluster.nodes import GPU
 from servingplan.planning.plan import Plan
 from servingplan.planning.target import TargetRef
 from servingplan.rendering.deployment import pod_template
+from servingplan.rendering.metadata import plan_pods
 
 EXAMPLE = "worked-example.yaml"
 
@@ -47,7 +48,7 @@ class Material:
         engine = self.plan.engine
         if engine is None:
             return ()
-        volumes = pod_template(self.plan.name, engine)["spec"].get("volumes", ())
+        volumes = pod_template(plan_pods(self.plan.name), engine)["spec"].get("volumes", ())
         names = (volume.get("persistentVolumeClaim", {}).get("claimName", "") for volume in volumes)
         return tuple(sorted({name for name in names if name}))
 

@@ -155,10 +155,14 @@ class LocalCluster:
         """How long deleted pods take to end, at most their grace period; for pods deleted from now on."""
         self.kubectl.apply(stages.termination(delay=delay, selector=selector))
 
+    def hold_jobs(self) -> None:
+        """Lets the pods of Jobs run until somebody writes into their status that they ended."""
+        self.kubectl("delete", "stage", stages.COMPLETION, "--ignore-not-found")
+
     def reset_times(self) -> None:
-        """Takes back what `set_start_time` and `set_termination_time` said: everything is quick again."""
+        """Takes back what `set_start_time`, `set_termination_time` and `hold_jobs` said: everything is quick again."""
         self.kubectl("delete", "stages", f"--selector={stages.RULE_LABEL}=selected", "--wait=false")
-        self.kubectl.apply(*stages.rules())
+        self.kubectl.apply(*stages.rules(), stages.completion())
 
     # ---- start -----------------------------------------------------------------------------------
 

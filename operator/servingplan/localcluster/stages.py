@@ -45,6 +45,8 @@ READY_AT = f"{PREFIX}/ready-at"
 LOAD = f"{PREFIX}/load"
 GONE_AT = f"{PREFIX}/gone-at"
 NODE_STOPPED = f"{PREFIX}/node-stopped"
+# The stage without which a Job's pod runs until somebody writes that it ended.
+COMPLETION = "pod-completes"
 # A label of the stages that hold for selected pods only.
 RULE_LABEL = f"{PREFIX}/rule"
 
@@ -86,7 +88,7 @@ def defaults() -> list[dict[str, Any]]:
         _pod_image_pull_fails(),
         _pod_crashes(),
         _pod_restarts(),
-        _pod_completes(),
+        completion(),
         _pod_end(),
         _pod_gone(),
         _pod_hold(),
@@ -185,10 +187,11 @@ def _pod_restarts() -> dict[str, Any]:
     )
 
 
-def _pod_completes() -> dict[str, Any]:
+def completion() -> dict[str, Any]:
+    """The stage by which a Job's pod that became ready ends well, a second later."""
     job = expression(".metadata.ownerReferences.[].kind", "In", ["Job"])
     return _pod_stage(
-        "pod-completes",
+        COMPLETION,
         match=[alive(), phase("Running"), ready("In"), job],
         delay={"durationMilliseconds": COMPLETES_AFTER_MS},
         status=templates.ENDED,

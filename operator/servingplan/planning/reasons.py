@@ -117,6 +117,16 @@ class Reason(StrEnum):
     DEMAND_ABOVE_PLAN = "DemandAbovePlan"
     LEAD_CAPPED = "LeadCapped"
     NOT_DRAINED = "NotDrained"
+    # Evidence: how far its work is, and how it ended
+    WAITING_FOR_QUIET_HOURS = "WaitingForQuietHours"
+    ENGINE_STARTING = "EngineStarting"
+    RUNNING = "Running"
+    RUNNER_FAILED = "RunnerFailed"
+    FOUND = "Found"
+    OUT_OF_TIME = "OutOfTime"
+    INCONCLUSIVE = "Inconclusive"
+    NOTHING_HOLDS = "NothingHolds"
+    NOTHING_FAILS = "NothingFails"
     # Why there are no signals
     METRICS_HEARD = "MetricsHeard"
     SOURCE_UNKNOWN = "SourceUnknown"

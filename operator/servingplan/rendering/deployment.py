@@ -24,11 +24,12 @@ from servingplan.rendering.metadata import (
     VARIANT_ANNOTATION,
     Manifest,
     Owner,
+    PodLabels,
     object_metadata,
+    plan_pods,
     recommended_labels,
     sealed,
     selector,
-    serving_selector,
 )
 
 PROGRESS_MARGIN = timedelta(minutes=5)
@@ -47,11 +48,11 @@ def deployment(
     """
     engine = owned_engine(plan)
     spec: Manifest = {
-        "progressDeadlineSeconds": math.ceil((engine.start_timeout + PROGRESS_MARGIN).total_seconds()),
+        "progressDeadlineSeconds": progress_deadline_s(engine),
         "revisionHistoryLimit": _REVISIONS_KEPT,
         "selector": {"matchLabels": selector(plan.name)},
         "strategy": strategy(plan.reserve),
-        "template": pod_template(plan.name, engine),
+        "template": pod_template(plan_pods(plan.name), engine),
     }
     annotations = {
         ENGINE_ANNOTATION: vllm.engine_hash(engine),
@@ -62,6 +63,11 @@ def deployment(
     metadata = object_metadata(plan, owner, installation) | {"annotations": annotations}
     result = sealed({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
     return result if replicas is None else result | {"spec": spec | {"replicas": replicas}}
+
+
+def progress_deadline_s(engine: Engine) -> int:
+    """Seconds without progress after which a Deployment of the engine counts as stuck."""
+    return math.ceil((engine.start_timeout + PROGRESS_MARGIN).total_seconds())
 
 
 def owned_engine(plan: Plan) -> Engine:
@@ -78,17 +84,17 @@ def strategy(reserve: Reserve) -> Manifest:
     return {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}
 
 
-def pod_template(plan_name: str, engine: Engine) -> Manifest:
+def pod_template(pods: PodLabels, engine: Engine) -> Manifest:
     """The pod template: ours, with the plan's own laid over it; the labels that select pods stay ours."""
     rendered: Manifest = {
-        "metadata": {"labels": recommended_labels(plan_name)},
-        "spec": _pod_spec(plan_name, engine),
+        "metadata": {"labels": recommended_labels(pods.instance)},
+        "spec": _pod_spec(pods, engine),
     }
-    protected = {"metadata": {"labels": serving_selector(plan_name)}}
+    protected = {"metadata": {"labels": pods.serving}}
     return merged(merged(rendered, engine.pod_template), protected)
 
 
-def _pod_spec(plan_name: str, engine: Engine) -> Manifest:
+def _pod_spec(pods: PodLabels, engine: Engine) -> Manifest:
     return {
         # An engine needs no Kubernetes API, and vLLM runs code that comes with models.
         "automountServiceAccountToken": False,
@@ -101,7 +107,7 @@ def _pod_spec(plan_name: str, engine: Engine) -> Manifest:
         "tolerations": [{"effect": "NoSchedule", "key": key, "operator": "Exists"} for key in _taints(engine)],
         "topologySpreadConstraints": [
             {
-                "labelSelector": {"matchLabels": selector(plan_name)},
+                "labelSelector": {"matchLabels": dict(pods.selector)},
                 # Each revision is spread by itself, or a rolling update would be pushed onto full nodes.
                 "matchLabelKeys": ["pod-template-hash"],
                 "maxSkew": 1,

@@ -65,6 +65,28 @@ RENDERED_ANNOTATION = "servingplan.dev/rendered"
 DEFAULT_INSTALLATION = "default"
 """The name of an installation that was given none."""
 
+TRIAL_LABEL = "servingplan.dev/trial"
+"""The name of the evidence that a trial pool runs for, on all of the pool; its pods carry no plan's label, so that no
+plan counts them."""
+
+EVIDENCE_LABEL = "servingplan.dev/evidence"
+"""The name of the evidence, on its Jobs and their pods."""
+
+EVIDENCE_KIND_LABEL = "servingplan.dev/evidence-kind"
+"""Its kind, on both of these and on the trial pool."""
+
+WORK_ANNOTATION = "servingplan.dev/work"
+"""On a trial pool's Deployment: the work that it was rendered for."""
+
+IDENTITY_ANNOTATION = "servingplan.dev/identity"
+"""On the same: the identity of its engine, as JSON."""
+
+REPORT_ANNOTATION = "servingplan.dev/report"
+"""On a finished Job: what its container handed back, which is lost with the pod otherwise."""
+
+MEASURED_ANNOTATION = "servingplan.dev/measured"
+"""On the same: what the engine's pods and nodes said of themselves then, as JSON."""
+
 _MANAGER = "servingplan"
 _HASH_DIGITS = 16
 """64 bits: two of a user's engines never meet by chance, and the hash still fits a path and a table."""
@@ -72,7 +94,7 @@ _HASH_DIGITS = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """The object that the garbage collector follows: the ServingPlan."""
+    """The object that the garbage collector follows: the ServingPlan, or the evidence that something runs for."""
 
     uid: str
     api_version: str
@@ -94,6 +116,23 @@ def stable_digest(value: Any) -> str:
     """All 64 hex digits of it, for what is compared with records that others keep."""
     text = json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodLabels:
+    """How pods of an engine are told from others. instance: what they belong to, in dashboards.
+
+    selector: what their ReplicaSet selects. serving: what their Service selects.
+    """
+
+    instance: str
+    selector: Mapping[str, str]
+    serving: Mapping[str, str]
+
+
+def plan_pods(plan_name: str) -> PodLabels:
+    """The pods of a plan."""
+    return PodLabels(instance=plan_name, selector=selector(plan_name), serving=serving_selector(plan_name))
 
 
 def selector(plan_name: str) -> dict[str, str]:
@@ -128,7 +167,7 @@ def object_metadata(plan: Plan, owner: Owner | None, installation: str) -> Manif
         "labels": recommended_labels(plan.name) | {INSTALLATION_LABEL: installation} | selector(plan.name),
     }
     if owner is not None and not _retained(plan):
-        metadata["ownerReferences"] = [_owner_reference(owner)]
+        metadata["ownerReferences"] = [owner_reference(owner)]
     return metadata
 
 
@@ -145,7 +184,8 @@ def _retained(plan: Plan) -> bool:
     return plan.engine is not None and plan.engine.deletion_policy is DeletionPolicy.RETAIN
 
 
-def _owner_reference(owner: Owner) -> Manifest:
+def owner_reference(owner: Owner) -> Manifest:
+    """The owner as the one that controls the object: it goes when its owner goes."""
     return {
         "apiVersion": owner.api_version,
         "kind": owner.kind,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from servingplan.planning.decision import Decision
@@ -60,7 +61,9 @@ def render_status(
     """The status to apply. Where nothing can be decided, what is `REMEMBERED` stays beside the conditions."""
     status: Json = {
         "observedGeneration": situation.generation,
-        "conditions": merged_conditions(conditions(situation), previous.get("conditions", ()), situation),
+        "conditions": merged_conditions(
+            conditions(situation), previous.get("conditions", ()), generation=situation.generation, now=situation.now
+        ),
     }
     if demo_clock:
         status["demoClock"] = demo_clock
@@ -172,7 +175,7 @@ def trail_to_wire(trail: Sequence[Step]) -> list[Json]:
 
 
 def merged_conditions(
-    found: Sequence[Condition], previous: Sequence[Mapping[str, Any]], situation: Situation
+    found: Sequence[Condition], previous: Sequence[Mapping[str, Any]], *, generation: int, now: datetime
 ) -> list[Json]:
     """Conditions with their times: a time moves only when the status flips."""
     before = {condition["type"]: condition for condition in previous}
@@ -186,8 +189,8 @@ def merged_conditions(
                 "status": condition.status.value,
                 "reason": condition.reason.value,
                 "message": condition.message[:MESSAGE_LENGTH],
-                "observedGeneration": situation.generation,
-                "lastTransitionTime": wire_time(situation.now.replace(microsecond=0))
+                "observedGeneration": generation,
+                "lastTransitionTime": wire_time(now.replace(microsecond=0))
                 if flipped or old is None
                 else old["lastTransitionTime"],
             }
