@@ -10,8 +10,10 @@ The tree::
     ├── CheckFailed              a check that was asked for does not hold: exit code 4
     └── ClusterError             the cluster or a server: exit code 3
         ├── Unreachable          no answer, a time-out, a 5xx or 429: retry with backoff
-        │   └── TryLater         clients: the server says when
+        │   ├── TryLater         clients: the server says when
+        │   └── TooSlow          clients: a model's whole answer did not come in time
         ├── Refused              400, 401, 403, 422 or an admission refusal: say it, retry slowly
+        │   └── Denied           clients: an engine's 401, 403 or 404: all it is asked will be refused
         ├── NotFound             404
         │   └── KindNotServed    clients: a whole kind, or a part of its API
         ├── Conflict             409: somebody wrote in between; observe and decide again

@@ -94,6 +94,13 @@ def a_server() -> Iterator[str]:
     app.router.add_get("/metrics", _metrics)
     app.router.add_post("/tokenize", _always({"count": 12}))
     app.router.add_post("/v1/completions", completions)
+    with serving(app) as url:
+        yield url
+
+
+@contextmanager
+def serving(app: web.Application) -> Iterator[str]:
+    """The address of an application, served by a thread of its own."""
     loop = asyncio.new_event_loop()
     runner = web.AppRunner(app)
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import sys
-from collections.abc import Awaitable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +16,7 @@ from servingplan.cli.bench_confirm import confirm_options, confirmed
 from servingplan.cli.bench_input import a_plan, burstiness, objective_options, objectives
 from servingplan.cli.instants import now
 from servingplan.cli.output import emit, output_option, talk
+from servingplan.cli.stopping import INTERRUPTED, until_terminated
 from servingplan.errors import CheckFailed, UsageError
 from servingplan.planning.plan import Objectives, Plan
 from servingplan.planning.units import parse_duration
@@ -29,9 +27,6 @@ if TYPE_CHECKING:
     from servingplan.benchmarking.record import Asked, Fingerprint, Kept, Unloaded
     from servingplan.benchmarking.run import Run
     from servingplan.benchmarking.search import Measure
-
-INTERRUPTED = 130
-"""Exit code after Ctrl-C, as shells have it."""
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 """Where `vllm bench serve` takes the key from, and so do we."""
@@ -149,7 +144,7 @@ def needs_bench() -> None:
 
 def _finished(request: Request, plan: Plan | None, limits: Objectives) -> Kept:
     try:
-        return asyncio.run(_until_terminated(_ramp(request, plan, limits)))
+        return asyncio.run(until_terminated(_ramp(request, plan, limits)))
     except (KeyboardInterrupt, asyncio.CancelledError):
         talk(f"Stopped. Kept in {request.out}: {_kept_runs(request.out)}; the same command goes on.")
         sys.exit(INTERRUPTED)
@@ -163,14 +158,6 @@ def _kept_runs(path: Path) -> str:
 
 def _runs(kept: Kept) -> str:
     return f"{len(kept.runs)} run{'' if len(kept.runs) == 1 else 's'}"
-
-
-async def _until_terminated(ramp: Awaitable[Kept]) -> Kept:
-    """SIGTERM stops a ramp as Ctrl-C does."""
-    task = asyncio.ensure_future(ramp)
-    with suppress(NotImplementedError):
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    return await task
 
 
 async def _ramp(request: Request, plan: Plan | None, limits: Objectives) -> Kept:

@@ -50,6 +50,7 @@ VERBS: Mapping[str, Verb] = {
     "size": _verb("size", _OFFLINE, "Size a model: weights, KV cache, GPUs, replicas for base, burst and failure."),
     "profile": _verb("profile", _OFFLINE, "Learn the week of a workload from its logs, and suggest a plan."),
     "bench": _verb("bench", _OFFLINE, "Measure what one replica serves at the objectives, and what binds it."),
+    "evaluate": _verb("evaluate", _OFFLINE, "Say whether a variant is shown to be no worse than what serves."),
     "lint": _verb("lint", _OFFLINE, "Say what KEDA's cron triggers really do in the next year."),
     "import": _verb("importing", _OFFLINE, "Make a plan of KEDA's cron triggers."),
     "crd": _verb("crd", _OFFLINE, "Print the CustomResourceDefinitions."),

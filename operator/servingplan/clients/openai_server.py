@@ -1,4 +1,4 @@
-"""One running server with vLLM's OpenAI API: what it serves, what it says of itself, one timed request.
+"""One running server with vLLM's OpenAI API: what it serves, what it says of itself, one request.
 
 In: its address and, from the environment, its key. Out: values, or an error of the tree. Every request is bounded.
 """
@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -23,6 +24,17 @@ _QUICK = Bounds(timeout_s=10.0, answer_bytes=16 * 2**20)
 
 ANSWER_TIMEOUT_S = 300.0
 """For one whole answer of the probe."""
+
+_CONNECT_TIMEOUT_S = 30.0
+_ANSWER_BYTES = 32 * 2**20
+
+
+class TooSlow(Unreachable):
+    """No whole answer in time."""
+
+
+class Denied(Refused):
+    """401, 403 or 404: whatever is asked, the key, the model or the path is wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +53,15 @@ class Question:
     text: str
     output_tokens: int
     salt: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """One whole answer. finish: why it ended, as the server says it. tokens: of the answer, where the server counts."""
+
+    text: str
+    finish: str
+    tokens: int | None
 
 
 class OpenAIServer:
@@ -123,21 +144,39 @@ class OpenAIServer:
             "ignore_eos": True,
             "cache_salt": question.salt,
         }
-        path = "/v1/chat/completions" if self._chat else "/v1/completions"
         began = time.perf_counter()
+        async with self._posted(body, timeout_s=ANSWER_TIMEOUT_S) as response:
+            return await _timed(response, began)
+
+    async def complete(self, body: Mapping[str, Any], *, timeout_s: float) -> Answered:
+        """One request, its answer as a whole. Raises `TooSlow`, `Unreachable`, `Denied` or `Refused`."""
+        async with self._posted(body, timeout_s=timeout_s) as response:
+            chunks, size = [], 0
+            async for chunk in response.content.iter_any():
+                chunks.append(chunk)
+                size += len(chunk)
+                if size > _ANSWER_BYTES:
+                    raise Refused(f"{response.url} answered with more than {_ANSWER_BYTES // 2**20} MiB")
+            return _answered(b"".join(chunks), str(response.url))
+
+    @asynccontextmanager
+    async def _posted(self, body: Mapping[str, Any], *, timeout_s: float) -> AsyncIterator[aiohttp.ClientResponse]:
+        """The response to a request, a chat where it has `messages`; all that goes wrong with it is of the tree."""
+        where = self.url + ("/v1/chat/completions" if "messages" in body else "/v1/completions")
+        limits = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT_S)  # the whole is bounded below
         try:
             async with (
-                asyncio.timeout(ANSWER_TIMEOUT_S),
-                self._session.post(self.url + path, json=body) as response,
+                asyncio.timeout(timeout_s),
+                self._session.post(where, json=body, timeout=limits, allow_redirects=False) as response,
             ):
                 if response.status != 200:
                     excerpt = (await response.text())[:200]
-                    raise _wrong(response.status, f"{self.url}{path} answered {response.status}: {excerpt}")
-                return await _timed(response, began)
+                    raise _wrong(response.status, f"{where} answered {response.status}: {excerpt}")
+                yield response
         except TimeoutError:
-            raise Unreachable(f"{self.url}{path} did not answer within {ANSWER_TIMEOUT_S:g} s") from None
+            raise TooSlow(f"{where} did not answer within {timeout_s:g} s") from None
         except (aiohttp.ClientError, OSError) as error:
-            raise Unreachable(f"{self.url}{path} cannot be reached ({type(error).__name__}: {error})") from error
+            raise Unreachable(f"{where} cannot be reached ({type(error).__name__}: {error})") from error
 
     def _prompt(self, text: str) -> dict[str, Any]:
         return {"messages": [{"role": "user", "content": text}]} if self._chat else {"prompt": text}
@@ -153,7 +192,26 @@ class OpenAIServer:
 
 
 def _wrong(status: int, message: str) -> Unreachable | Refused:
-    return Unreachable(message) if status >= 500 or status == 429 else Refused(message)
+    if status >= 500 or status == 429:
+        return Unreachable(message)
+    return Denied(message) if status in {401, 403, 404} else Refused(message)
+
+
+def _answered(body: bytes, where: str) -> Answered:
+    try:
+        found = json.loads(body)
+        choice = found["choices"][0]
+        text = choice["message"]["content"] if "message" in choice else choice["text"]
+        tokens = (found.get("usage") or {}).get("completion_tokens")
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
+        excerpt = body[:200].decode("utf-8", "replace")
+        raise Refused(f"{where} answered without an answer of the OpenAI API: {excerpt}") from None
+    return Answered(
+        # A lone surrogate, which JSON can hold, is no text that can be written down.
+        text=text.encode("utf-8", "replace").decode() if isinstance(text, str) else "",
+        finish=str(choice.get("finish_reason") or ""),
+        tokens=tokens if isinstance(tokens, int) else None,
+    )
 
 
 async def _timed(response: aiohttp.ClientResponse, began: float) -> Timed:
