@@ -61,11 +61,13 @@ class Prometheus:
         scrape_every: str = "500ms",
         jobs: Sequence[str] = ("engines",),
         served: Web | None = None,
+        keeps: str = "2h",
     ) -> None:
         if PROGRAM is None:
             raise AssertionError("prometheus is not on the PATH; on Debian: apt-get install prometheus")
         self._folder = folder
         self._served = served or Web()
+        self._keeps = keeps
         self._port = _free_port()
         self._process: subprocess.Popen[bytes] | None = None
         self._jobs = tuple(jobs)
@@ -95,6 +97,15 @@ class Prometheus:
             written.write_text(json.dumps(groups))
             written.rename(self._folder / f"{job}.json")
 
+    def remember(self, openmetrics: Path) -> None:
+        """Give it a past, before it starts: samples with times, in the OpenMetrics format."""
+        promtool = shutil.which("promtool")
+        assert promtool is not None, "promtool comes with the package prometheus"
+        # Without large blocks it reads the file again for every two hours of it.
+        command = [promtool, "tsdb", "create-blocks-from", "--max-block-duration=720h", "openmetrics"]
+        command += [str(openmetrics), f"{self._folder}/data"]
+        subprocess.run(command, check=True, capture_output=True, timeout=300)
+
     def query(self, expression: str) -> list[Mapping[str, Any]]:
         """The result of a query now, of a server on plain http."""
         path = f"api/v1/query?{urllib.parse.urlencode({'query': expression})}"
@@ -111,7 +122,7 @@ class Prometheus:
             f"--web.config.file={self._folder}/web.yml",
             f"--storage.tsdb.path={self._folder}/data",
             f"--web.listen-address=127.0.0.1:{self._port}",
-            "--storage.tsdb.retention.time=2h",
+            f"--storage.tsdb.retention.time={self._keeps}",
             "--log.level=warn",
         ]
         with self.log.open("ab") as log:

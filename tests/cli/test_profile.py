@@ -12,8 +12,9 @@ import pytest
 
 from cli.runs import same_as_golden
 from servingplan.api.yaml_reader import read_yaml
-from servingplan.cli.program import PROBLEMS, USAGE
+from servingplan.cli.program import CHECK, PROBLEMS, USAGE
 from support.logs import LOGS, MONDAY, office
+from support.specs import scheduled
 
 
 def times(days: int = 15) -> Iterator[float]:
@@ -160,3 +161,36 @@ def test_show_wants_a_profile(cli, tmp_path):
 
     assert "it is no profile" in cli("profile", "show", str(file)).output
     assert "it cannot be read" in cli("profile", "show", str(tmp_path / "none.json")).output
+
+
+# ---- diff ----
+
+
+@pytest.fixture
+def too_small(plan_file):
+    return plan_file(capacity={"requestsPerSecond": 0.04}, bounds={"maxReplicas": 9}, **scheduled(windows=None))
+
+
+def test_a_plan_is_compared_with_a_profile_or_a_log(cli, week, log, too_small):
+    kept = cli("profile", "diff", too_small, week)
+
+    assert kept.exit_code == 0, kept.output
+    assert "too many" in kept.stdout
+    assert cli("profile", "diff", too_small, log).stdout == kept.stdout
+
+
+def test_a_patch_is_what_kubectl_merges(cli, week, plan_file):
+    plan = plan_file(capacity={"requestsPerSecond": 0.04}, **scheduled(base={"requestsPerSecond": 0}, windows=None))
+    ((_, patch),) = read_yaml(cli("profile", "diff", plan, week, "-o", "patch").stdout)
+
+    schedule = patch["spec"]["schedule"]
+    assert schedule["base"] == {"requestsPerSecond": 0.01}
+    assert [(each["start"], each["end"]) for each in schedule["windows"]] == [("08:00", "18:00")]
+
+
+def test_a_check_fails_where_a_plan_falls_short(cli, week, plan_file):
+    short = plan_file(capacity={"requestsPerSecond": 0.04}, **scheduled(base={"requestsPerSecond": 0}, windows=None))
+    answer = cli("profile", "diff", short, week, "--check", "-o", "json")
+
+    assert answer.exit_code == CHECK
+    assert json.loads(answer.stdout)["shortHoursPerWeek"] == 168

@@ -276,6 +276,5 @@ def test_a_wrong_format_ends_after_a_thousand_lines_not_after_a_million(tmp_path
     line = '10.1.4.7 - - [02/Nov/2026:08:00:04 +0100] "POST /v1/completions HTTP/1.1" 200 5 "-" "-"\n'
     file.write_text(line + "nonsense\n" * 100_000)
 
-    # The rest of the file is not read, so the count of lines stays small.
-    with pytest.raises(InputError, match=r"of 1\d{5} lines|of \d{1,4} lines"):
+    with pytest.raises(InputError, match=r"999 of 1000 lines are broken"):
         read(file)

@@ -6,8 +6,9 @@ In: paths as given on the command line. Out: plans, or an InputError that lists 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from servingplan.api.documents import Document, PlanDocument, read_plans
 from servingplan.api.resolve import resolve
@@ -49,6 +50,10 @@ def _check(found: PlanDocument) -> Checked:
 
 def plans_from(paths: Sequence[str], name: str | None = None) -> tuple[Plan, ...]:
     """The plans of the files, or the one of that name. Raises InputError with all problems, UsageError for the name."""
+    return tuple(plan for plan, _ in _checked_from(paths, name))
+
+
+def _checked_from(paths: Sequence[str], name: str | None) -> tuple[tuple[Plan, Mapping[str, Any]], ...]:
     checked = check_files(paths)
     if name is not None:
         known = ", ".join(found.document.name for found in checked)
@@ -58,13 +63,18 @@ def plans_from(paths: Sequence[str], name: str | None = None) -> tuple[Plan, ...
     problems = [problem for found in checked for problem in found.problems]
     if problems:
         raise InputError(*problems)
-    return tuple(found.plan for found in checked if found.plan is not None)
+    return tuple((found.plan, found.document.body) for found in checked if found.plan is not None)
 
 
 def one_plan_from(path: str, name: str | None, *, option: str) -> Plan:
     """The only plan of a file, or the one of that name. Raises UsageError where there are several."""
-    plans = plans_from([path], name)
-    if len(plans) > 1:
-        names = ", ".join(plan.name for plan in plans)
+    return one_checked_from(path, name, option=option)[0]
+
+
+def one_checked_from(path: str, name: str | None, *, option: str) -> tuple[Plan, Mapping[str, Any]]:
+    """The same, with the ServingPlan as it is written."""
+    found = _checked_from([path], name)
+    if len(found) > 1:
+        names = ", ".join(plan.name for plan, _ in found)
         raise UsageError(f"{path} holds several plans ({names}): choose one with {option}")
-    return plans[0]
+    return found[0]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import click
 
+from servingplan.cli.profile_diff import command as diff
 from servingplan.cli.profile_from_log import command as from_log
+from servingplan.cli.profile_from_prometheus import command as from_prometheus
 from servingplan.cli.profile_show import command as show
 
 
-@click.group("profile", commands=[from_log, show])
+@click.group("profile", commands=[from_log, from_prometheus, show, diff])
 def command() -> None:
     """Learn the week of a workload from its logs, and suggest a plan.
 

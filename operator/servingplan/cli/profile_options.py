@@ -132,6 +132,8 @@ def printed(profile: Profile, *, output: str, **chosen: Any) -> None:
     from servingplan.profiling.record import document  # noqa: PLC0415  loads numpy
 
     if output == MANIFESTS:
+        if chosen["name"] is None:
+            raise UsageError("-o manifests needs --name, the plan's name")
         _manifests(profile, _wishes(profile, **chosen))
     elif output in {SVG, PNG}:
         with loading_pictures(output):
@@ -154,8 +156,6 @@ def _view(profile: Profile, wishes: Wishes) -> RenderableType:
 def _manifests(profile: Profile, wishes: Wishes) -> None:
     from servingplan.profiling.manifests import suggestion  # noqa: PLC0415  loads numpy
 
-    if wishes.name == _NAMELESS:
-        raise UsageError("-o manifests needs --name, the plan's name")
     found = suggestion(profile, wishes)
     for remark in found.remarks:
         talk(f"Note: {remark}.")

@@ -99,6 +99,29 @@ def buckets_of(edges: Mapping[str, Sequence[str]], matchers: Matchers) -> str:
     )
 
 
+def arrived(matchers: Matchers, window: str) -> str:
+    """Requests that arrived within `window`, of all pods together; no sample where no engine was scraped.
+
+    What got its first token, plus what more waits at the end than at the start, plus what was rejected.
+    """
+    first_tokens = rise(NAMES[Signal.ARRIVED][0], matchers, window)
+    waiting = _selector(NAMES[Signal.WAITING][0], matchers)
+    more_waiting = f"sum(max by ({ENGINE}) (delta({waiting}[{window}])))"
+    rejected = rise(NAMES[Signal.REJECTIONS][0], matchers, window, detail=", reason")
+    return f"clamp_min({first_tokens} + ({more_waiting} or vector(0)) + ({rejected} or vector(0)), 0)"
+
+
+def rise(counter: str, matchers: Matchers, window: str, *, detail: str = "") -> str:
+    """How much a counter rose within `window`, of all engines together; detail: labels that split it further."""
+    return f"sum(max by ({ENGINE}{detail}) (increase({_selector(counter, matchers)}[{window}])))"
+
+
+def bucket_rises(histogram: str, matchers: Matchers, window: str) -> str:
+    """How much each bucket of a histogram rose within `window`, of all engines together."""
+    rises = f"increase({_selector(histogram + '_bucket', matchers)}[{window}])"
+    return f"sum by (le) (max by ({ENGINE}, le) ({rises}))"
+
+
 def jobs_without_labels(matchers: Matchers) -> str:
     """The scrape jobs whose series do not say which pod they are of."""
     name = NAMES[Signal.RUNNING][0]

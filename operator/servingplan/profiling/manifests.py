@@ -128,7 +128,7 @@ def _plan(profile: Profile, wishes: Wishes, chosen: Schedule, *, with_calendar: 
     if tokens := _tokens(profile):
         spec["workload"] = {"tokens": tokens}
     if wishes.capacity is not None:
-        spec["capacity"] = {"requestsPerSecond": _number(wishes.capacity)}
+        spec["capacity"] = {"requestsPerSecond": number(wishes.capacity)}
     spec["reserve"] = {"replicas": _RESERVE}
     spec["schedule"] = _schedule(profile, wishes, chosen, with_calendar=with_calendar)
     spec["leadTime"] = {"declared": format_duration(wishes.lead)}
@@ -146,10 +146,10 @@ def _schedule(profile: Profile, wishes: Wishes, chosen: Schedule, *, with_calend
     schedule: dict[str, Any] = {"timeZone": profile.time_zone}
     if wishes.follow is Follow.PROFILE:
         lowest = round_up(min(slot.rate for slot in profile.week), capacity_of(wishes.capacity or Decimal(1)))
-        schedule["base"] = {"requestsPerSecond": _number(lowest)}
+        schedule["base"] = {"requestsPerSecond": number(lowest)}
         schedule["profile"] = {"configMap": {"name": f"{wishes.name}-profile"}}
     else:
-        schedule["base"] = {"requestsPerSecond": _number(chosen.base)}
+        schedule["base"] = {"requestsPerSecond": number(chosen.base)}
         if chosen.windows:
             schedule["windows"] = [window_document(window) for window in chosen.windows]
     if with_calendar:
@@ -167,11 +167,12 @@ def window_document(window: FittedWindow) -> dict[str, Any]:
         "days": [WEEKDAYS[day] for day in window.days],
         "start": f"{window.start:%H:%M}",
         "end": f"{window.end:%H:%M}",
-        "requestsPerSecond": _number(window.rate),
+        "requestsPerSecond": number(window.rate),
     }
 
 
-def _number(rate: Decimal) -> float | int:
+def number(rate: Decimal) -> float | int:
+    """A rate as a number of JSON."""
     return int(rate) if rate == rate.to_integral_value() else float(rate)
 
 

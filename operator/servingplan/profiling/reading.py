@@ -16,7 +16,7 @@ from typing import BinaryIO, cast
 
 from servingplan.errors import InputError, Problem
 from servingplan.profiling.formats.catalogue import FORMATS, recognised
-from servingplan.profiling.formats.format import Context, FileRead, Format, Seen
+from servingplan.profiling.formats.format import Context, FileRead, Format, Seen, WrongFormat
 from servingplan.profiling.instants import StartMissing
 from servingplan.profiling.request import Logged
 
@@ -26,8 +26,6 @@ BROKEN_SHARE = 0.01
 
 _GZIP = b"\x1f\x8b"
 _BUFFER = 1 << 17
-_JUDGED_LINES = 1000
-"""After so many lines, and at the end of a file, the share is judged: early enough to spare people a long wait."""
 
 
 class LogReading:
@@ -75,15 +73,15 @@ class LogReading:
     def _stream(self, name: str, stream: io.BufferedReader) -> Iterator[Logged]:
         form = self._form or _recognised(name, stream)
         seen, requests = Seen(file=name), 0
-        judged = _JUDGED_LINES
         lines = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace")
-        for logged in form.read(lines, self._context, seen):
-            requests += 1
-            yield logged
-            if seen.lines >= judged:
-                judged = seen.lines * 2
-                self._judge(form, seen)
-        self._judge(form, seen)
+        try:
+            for logged in form.read(lines, self._context, seen):
+                requests += 1
+                yield logged
+        except WrongFormat:
+            raise self._too_many(form, seen) from None
+        if seen.broken > seen.lines * self._broken_share:
+            raise self._too_many(form, seen)
         self.files.append(
             FileRead(
                 file=name,
@@ -97,15 +95,14 @@ class LogReading:
             )
         )
 
-    def _judge(self, form: Format, seen: Seen) -> None:
-        if seen.broken <= seen.lines * self._broken_share:
-            return
+    @staticmethod
+    def _too_many(form: Format, seen: Seen) -> InputError:
         shown = "; ".join(f"line {each.line}: {each.why}" for each in seen.examples)
         message = (
             f"read as {form.title}, {seen.broken} of {seen.lines} lines are broken ({shown}): state another --format, "
             "or a larger --broken share if the rest is right"
         )
-        raise _unusable(seen.file, "TooManyBrokenLines", message)
+        return _unusable(seen.file, "TooManyBrokenLines", message)
 
 
 @contextmanager

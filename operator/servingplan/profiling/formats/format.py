@@ -18,6 +18,9 @@ from servingplan.profiling.request import Logged
 SHOWN_LINES = 5
 """Broken lines that are named; beyond, they are counted."""
 
+_JUDGED_LINES = 1000
+"""After so many lines a format that is plainly wrong ends."""
+
 
 class Passed(StrEnum):
     """Why a line that is whole does not count."""
@@ -62,10 +65,16 @@ class Seen:
     passed: Counter[Passed] = field(default_factory=Counter)
 
     def breaks(self, line: int, error: Exception) -> None:
-        """A line that cannot be read, and why."""
+        """A line that cannot be read, and why. Raises WrongFormat where most lines cannot."""
         self.broken += 1
         if len(self.examples) < SHOWN_LINES:
             self.examples.append(Broken(file=self.file, line=line, why=_why(error)))
+        if line >= _JUDGED_LINES and self.broken > line / 2:
+            raise WrongFormat
+
+
+class WrongFormat(Exception):
+    """Most of the first lines cannot be read: the rest, however long, would not be either."""
 
 
 def _why(error: Exception) -> str:
