@@ -1,4 +1,4 @@
-"""``lint keda`` and ``import keda`` as people and programs use them: output, and exit codes."""
+"""``lint``, ``import`` and ``emit`` as people and programs use them: output, and exit codes."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import json
 
 import pytest
 
-from cli.runs import ROOT, same_as_golden
+from cli.runs import ROOT, WORKED_EXAMPLE, same_as_golden
+from servingplan.api.yaml_reader import read_yaml
 from support.keda import a_cron, a_manifest
+from support.specs import targeting
 
 EXAMPLE = str(ROOT / "examples" / "keda" / "scaledobject.yaml")
 
@@ -101,3 +103,41 @@ def test_what_cannot_be_imported_is_told(cli, plan_file, triggers, arguments, co
 def test_one_name_is_not_for_two(cli, plan_file):
     result = cli("import", "keda", plan_file(a_manifest(), a_manifest()), "--name", "a")
     assert result.exit_code == 2
+
+
+# ---- emit ----
+
+WEEKS = ("--from", "2026-12-01", "--weeks", "4")
+
+
+@pytest.mark.parametrize("form", ["keda", "cronjob"])
+def test_the_way_out_of_the_worked_example(cli, form):
+    result = cli("emit", form, WORKED_EXAMPLE, *WEEKS)
+    assert result.exit_code == 0, result.output
+    same_as_golden(f"emit-{form}.yaml", result.stdout)
+    assert "does what the plan does until Tue 29 Dec 00:00 CET; emit it anew before" in result.stderr
+
+
+def test_what_is_emitted_for_keda_has_no_finding(cli, tmp_path):
+    file = tmp_path / "scaledobject.yaml"
+    file.write_text(cli("emit", "keda", WORKED_EXAMPLE, *WEEKS).stdout)
+    assert cli("lint", "keda", str(file), "--from", "2026-12-01").exit_code == 0
+
+
+def test_an_autoscaler_is_named_or_the_plans_target(cli, plan_file):
+    named = cli("emit", "hpa", WORKED_EXAMPLE, *WEEKS, "--hpa", "chat", "-o", "json")
+    assert '{\\"spec\\":{\\"minReplicas\\":5}}' in named.stdout
+    target = plan_file(**targeting("HorizontalPodAutoscaler", "autoscaling/v2", "translate"))
+    found = cli("emit", "hpa", target, *WEEKS, "--image", "example.org/kubectl:1")
+    assert "horizontalpodautoscalers.autoscaling/translate" in found.stdout
+    assert "image: example.org/kubectl:1" in found.stdout
+    assert cli("emit", "hpa", WORKED_EXAMPLE).exit_code == 2
+
+
+def test_two_autoscalers_on_one_workload_are_refused(cli, plan_file):
+    target = plan_file(**targeting("ScaledObject", "keda.sh/v1alpha1", "chat"))
+    refused = cli("emit", "keda", target)
+    assert refused.exit_code == 1
+    assert "two autoscalers on one workload fight: use emit cronjob" in refused.stderr
+    jobs = [body for _, body in read_yaml(cli("emit", "cronjob", target, *WEEKS).stdout) if body["kind"] == "CronJob"]
+    assert len(jobs) == 4

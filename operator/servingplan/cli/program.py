@@ -53,6 +53,9 @@ VERBS: Mapping[str, Verb] = {
     "evaluate": _verb("evaluate", _OFFLINE, "Say whether a variant is shown to be no worse than what serves."),
     "lint": _verb("lint", _OFFLINE, "Say what KEDA's cron triggers really do in the next year."),
     "import": _verb("importing", _OFFLINE, "Make a plan of KEDA's cron triggers."),
+    "emit": _verb(
+        "emit", _OFFLINE, "Print manifests for KEDA, HPA or CronJobs that do what a plan does for some weeks."
+    ),
     "crd": _verb("crd", _OFFLINE, "Print the CustomResourceDefinitions."),
     "status": _verb("status", _ON_CALL, "Show plans in the cluster, and what is not good."),
     "next": _verb("next", _ON_CALL, "Show what happens next, and when."),
