@@ -15,13 +15,13 @@ RUN python -m venv /opt/servingplan \
 
 FROM ${VLLM_IMAGE} AS runner
 LABEL org.opencontainers.image.title="servingplan-runner" \
-      org.opencontainers.image.description="Measures and evaluates vLLM servers: vLLM with servingplan[bench]" \
+      org.opencontainers.image.description="Measures and evaluates vLLM servers: vLLM with servingplan[bench,evaluate]" \
       org.opencontainers.image.licenses="Apache-2.0"
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
 COPY operator ./operator
 # Beside vLLM, whose `vllm bench serve` sends the requests; what vLLM has installed stays as it is.
-RUN python3 -m pip install --no-cache-dir --disable-pip-version-check ".[bench]" && rm -rf /src
+RUN python3 -m pip install --no-cache-dir --disable-pip-version-check ".[bench,evaluate]" && rm -rf /src
 ENV PYTHONUNBUFFERED=1 \
     PYTHONDONTWRITEBYTECODE=1
 WORKDIR /

@@ -5,7 +5,6 @@ No container runs here: a test writes into the Job's pod what the kubelet would,
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime, timedelta
@@ -13,8 +12,10 @@ from typing import Any
 
 import pytest
 
+from e2e.support import runners
 from e2e.support.eventually import eventually
 from e2e.support.operator import demo_clock
+from e2e.support.runners import end_runner, write_pod_status
 from e2e.support.workloads import condition
 from servingplan.benchmarking.report import report
 from servingplan.localcluster.audit import Write
@@ -96,31 +97,7 @@ def jobs(kubectl: Kubectl) -> dict[str, Object]:
 
 def runner(kubectl: Kubectl, *, size: int = 1, but: Collection[str] = ()) -> Object:
     """The pod of the Job of a pool size, once it runs. but: UIDs of others."""
-
-    def running() -> list[Object]:
-        found = kubectl.json("get", "pods", f"--selector=servingplan.dev/evidence={NAME}")["items"]
-        found = [pod for pod in found if pod["metadata"]["uid"] not in but]
-        found = [pod for pod in found if pod["metadata"]["labels"]["job-name"].endswith(f"-{size}")]
-        return [
-            pod
-            for pod in found
-            if pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
-        ]
-
-    (pod,) = eventually(running, lambda found: len(found) == 1, what=f"a running runner for {size}")
-    return pod
-
-
-def write_status(kubectl: Kubectl, pod: Object, status: Mapping[str, Any]) -> None:
-    patch = json.dumps({"status": status})
-    kubectl("patch", "pod", pod["metadata"]["name"], "--subresource=status", "--type=merge", f"--patch={patch}")
-
-
-def end(kubectl: Kubectl, pod: Object, message: str) -> None:
-    """The runner's container ended well, and handed that back."""
-    ended = {"exitCode": 0, "reason": "Completed", "message": message, "finishedAt": datetime.now(UTC).isoformat()}
-    states = [{**each, "state": {"terminated": ended}, "ready": False} for each in pod["status"]["containerStatuses"]]
-    write_status(kubectl, pod, {"phase": "Succeeded", "containerStatuses": states})
+    return runners.runner(kubectl, NAME, piece=size, but=but)
 
 
 def nothing_runs(kubectl: Kubectl) -> None:
@@ -148,8 +125,8 @@ def test_a_benchmark_runs_in_a_pool_of_its_own_that_is_gone_when_the_capacity_is
 
     digest = "registry.local/vllm/vllm-openai@sha256:" + "ab" * 32
     states = [{**each, "imageID": digest} for each in engine["status"]["containerStatuses"]]
-    write_status(kubectl, engine, {"containerStatuses": states})
-    end(kubectl, pod, report(a_found_ramp()))
+    write_pod_status(kubectl, engine, {"containerStatuses": states})
+    end_runner(kubectl, pod, report(a_found_ramp()))
     found = until_complete(kubectl, "True", "Found")
     assert found["message"] == "one replica holds 5 requests/s at the objectives, and does not hold 5.12"
     nothing_runs(kubectl)
@@ -191,7 +168,7 @@ def test_what_a_benchmark_writes_is_counted_and_an_edited_spec_measures_anew_bes
     kubectl.apply(plan(namespace), benchmark_document(NAME, namespace))
     operate()
     first = runner(kubectl)
-    end(kubectl, first, report(a_found_ramp()))
+    end_runner(kubectl, first, report(a_found_ramp()))
     until_complete(kubectl, "True", "Found")
     until_quiet(written)
     counted = [f"{write.resource}/{write.subresource}".rstrip("/") for write in written(began) if write.code < 400]
@@ -205,11 +182,11 @@ def test_what_a_benchmark_writes_is_counted_and_an_edited_spec_measures_anew_bes
     kubectl.apply(benchmark_document(NAME, namespace, cv=1.5, poolSizes=[1, 2]))
     anew = runner(kubectl, but={first["metadata"]["uid"]})
     assert benchmark(kubectl)["status"]["capacity"]["requestsPerSecond"] == 5
-    end(kubectl, anew, report(a_found_ramp(4.0)))
+    end_runner(kubectl, anew, report(a_found_ramp(4.0)))
     second = runner(kubectl, size=2)
     assert {"--replicas=2", "--start=5.6"} <= set(second["spec"]["containers"][0]["args"])
     assert len(trial_pods(kubectl)) == 2
-    end(kubectl, second, report(a_found_ramp(3.5, replicas=2)))
+    end_runner(kubectl, second, report(a_found_ramp(3.5, replicas=2)))
     until_complete(kubectl, "True", "Found", generation=2)
     points = benchmark(kubectl)["status"]["capacity"]["perPoolSize"]
     assert [(point["replicas"], point["requestsPerSecond"]) for point in points] == [(1, 4), (2, 3.5)]

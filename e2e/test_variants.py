@@ -16,23 +16,29 @@ import pytest
 from e2e.support.eventually import eventually
 from e2e.support.operator import Operator, demo_clock
 from e2e.support.plans import deployments, edit, plan, status, until_condition, until_ready
+from e2e.support.runners import end_runner, runner
 from servingplan.controller.clock import AcceleratedClock
 from servingplan.localcluster.audit import Write
 from servingplan.localcluster.kubectl import Kubectl
+from support.evidence import RUNNER, an_evaluation_report, evaluation_document
 from support.specs import ENGINE, document
 
 NIGHT = "2026-12-01T01:00:00+01:00"
 GATED = {"reserve": {"replicas": 0}, "acceptance": {"evaluationRef": {"name": "gptq"}}}
-EVALUATION = {
-    "apiVersion": "servingplan.dev/v1alpha1",
-    "kind": "ModelEvaluation",
-    "metadata": {"name": "gptq"},
-    "spec": {
-        "planRef": {"name": "support-chat"},
-        "set": {"configMap": {"name": "questions", "key": "set.jsonl"}},
-        "suspend": True,
-    },
-}
+NAME = "gptq"
+
+
+@pytest.fixture
+def held(local_cluster):
+    """Pods of Jobs run until a test ends them."""
+    local_cluster.hold_jobs()
+    return local_cluster
+
+
+@pytest.fixture
+def operate(run_operator, clock) -> Callable[[], Operator]:
+    """Starts an operator that has an image for runners."""
+    return lambda: run_operator(f"--runner-image={RUNNER}", clock=clock)
 
 
 @pytest.fixture
@@ -51,16 +57,16 @@ def clock() -> AcceleratedClock:
 
 
 @pytest.fixture
-def restart(kubectl, run_operator, clock, written) -> Callable[[Operator], Operator]:
+def restart(kubectl, operate, written) -> Callable[[Operator], Operator]:
     """Stops an operator and starts another one, which must look at both plans and write nothing."""
 
     def again(operator: Operator) -> Operator:
         until_counts_are_told(kubectl, "support-chat", "other")
         assert operator.stop() == 0
         since = datetime.now(UTC)
-        operator = run_operator(clock=clock)
+        operator = operate()
         eventually(lambda: looked_at(operator), {"support-chat", "other"}.__eq__, what="a look at both plans")
-        assert written(since) == []
+        assert [write for write in written(since) if write.resource != "leases"] == []
         return operator
 
     return again
@@ -83,11 +89,20 @@ def until_counts_are_told(kubectl: Kubectl, *names: str) -> None:
     eventually(lambda: [name for name in names if not told(name)], lambda late: not late, what="counts in status")
 
 
-def say(kubectl: Kubectl, verdict: str) -> None:
-    """The evaluation's verdict on the variant that the plan states now."""
-    variant = {"digest": status(kubectl)["variant"]["stated"]}
-    body = {"status": {"verdict": verdict, "variant": variant, "observedGeneration": 1}}
-    kubectl("patch", "modelevaluation", "gptq", "--subresource=status", "--type=merge", "-p", json.dumps(body))
+def evaluate(kubectl: Kubectl, verdict: str, reason: str) -> None:
+    """Evaluates the variant that the plan states now: a trial runs beside the plan, and its runner hands this back."""
+    kubectl("delete", "modelevaluation", NAME, "--ignore-not-found", "--cascade=foreground")
+    kubectl.apply(evaluation_document(NAME, None))
+    report(kubectl, verdict, reason)
+
+
+def report(kubectl: Kubectl, verdict: str, reason: str) -> None:
+    """What the runner of the evaluation hands back when it is done."""
+    pod = runner(kubectl, NAME)
+    assert {"--baseline=http://support-chat:8000", f"--variant=http://{NAME}-trial:8000"} <= set(
+        pod["spec"]["containers"][0]["args"]
+    )
+    end_runner(kubectl, pod, an_evaluation_report(verdict, reason))
 
 
 def template(kubectl: Kubectl, name: str = "support-chat") -> Any:
@@ -114,11 +129,11 @@ def until_rolled_out(kubectl: Kubectl) -> None:
 
 
 def test_a_variant_waits_for_its_evaluation_and_nothing_takes_back_what_runs(
-    gpu_nodes, kubectl, namespace, clock, run_operator, restart
+    held, gpu_nodes, kubectl, namespace, operate, restart
 ):
     gpu_nodes(3)
     kubectl.apply(document(namespace=namespace, **GATED), document("other", namespace, **GATED))
-    operator = run_operator(clock=clock)
+    operator = operate()
     until_ready(kubectl, 1, "support-chat", "other")
     until_condition(kubectl, "support-chat", "VariantAccepted", "True", "VariantRuns")
     until_condition(kubectl, "other", "VariantAccepted", "True", "VariantRuns")
@@ -129,9 +144,8 @@ def test_a_variant_waits_for_its_evaluation_and_nothing_takes_back_what_runs(
     assert "--quantization gptq, running with fp8" in held["message"]
     operator = restart(operator)
 
-    kubectl.apply(EVALUATION)
-    for verdict in ("Failed", "Inconclusive"):
-        say(kubectl, verdict)
+    for verdict, why in (("Failed", "Worse"), ("Inconclusive", "TooFewItems")):
+        evaluate(kubectl, verdict, why)
         until_condition(kubectl, "support-chat", "VariantAccepted", "False", f"Evaluation{verdict}")
         until_condition(kubectl, "support-chat", "EngineUpToDate", "False", f"Evaluation{verdict}")
         operator = restart(operator)
@@ -140,14 +154,14 @@ def test_a_variant_waits_for_its_evaluation_and_nothing_takes_back_what_runs(
     assert conditions["Ready"] == "True"
     assert not {"Reconciling", "Stalled"} & set(conditions)
 
-    say(kubectl, "Passed")
+    evaluate(kubectl, "Passed", "NotWorse")
     until_condition(kubectl, "support-chat", "VariantAccepted", "True", "EvaluationPassed")
     eventually(lambda: arguments(kubectl), lambda found: "--quantization=gptq" in found, what="the accepted variant")
     until_rolled_out(kubectl)
     operator = restart(operator)
 
     accepted = template(kubectl)
-    kubectl("delete", "modelevaluation", "gptq")
+    kubectl("delete", "modelevaluation", NAME)
     until_condition(kubectl, "support-chat", "VariantAccepted", "True", "VariantRuns")
     operator = restart(operator)
     assert template(kubectl) == accepted
@@ -163,27 +177,31 @@ def test_a_variant_waits_for_its_evaluation_and_nothing_takes_back_what_runs(
     until_condition(kubectl, "other", "VariantAccepted", "True", "VariantRuns")
 
 
-def test_an_evaluation_for_another_variant_lets_nothing_through(gpu_nodes, kubectl, namespace, clock, run_operator):
-    gpu_nodes(1)
+def test_an_evaluation_for_another_variant_lets_nothing_through(held, gpu_nodes, kubectl, namespace, operate):
+    gpu_nodes(2)
     kubectl.apply(document(namespace=namespace, **GATED))
-    run_operator(clock=clock)
+    operate()
     until_condition(kubectl, "support-chat", "VariantAccepted", "True", "VariantRuns")
     edit(kubectl, engine={"quantization": "gptq"})
     until_condition(kubectl, "support-chat", "VariantAccepted", "False", "NoEvaluation")
-    kubectl.apply(EVALUATION)
+    kubectl.apply(evaluation_document(NAME, None))
+    runner(kubectl, NAME)
+    until_condition(kubectl, "support-chat", "VariantAccepted", "False", "EvaluationRunning")
     measured = status(kubectl)["variant"]["stated"]
     edit(kubectl, engine={"maxNumSeqs": 64})
     eventually(lambda: status(kubectl)["variant"]["stated"], measured.__ne__, what="another variant")
-    body = {"status": {"verdict": "Passed", "variant": {"digest": measured}, "observedGeneration": 1}}
-    kubectl("patch", "modelevaluation", "gptq", "--subresource=status", "--type=merge", "-p", json.dumps(body))
+    report(kubectl, "Passed", "NotWorse")
     until_condition(kubectl, "support-chat", "VariantAccepted", "False", "OtherVariantEvaluated")
+    found = kubectl.json("get", "modelevaluation", NAME)["status"]
+    assert (found["verdict"], found["variant"]["digest"]) == ("Passed", measured)
+    assert found["baseline"]["digest"] == status(kubectl)["variant"]["running"]
     assert "--quantization=fp8" in arguments(kubectl)
 
 
-def test_the_command_line_shows_what_is_held_and_why(cluster, gpu_nodes, kubectl, namespace, clock, run_operator):
+def test_the_command_line_shows_what_is_held_and_why(cluster, gpu_nodes, kubectl, namespace, operate):
     gpu_nodes(1)
     kubectl.apply(document(namespace=namespace, **GATED))
-    run_operator(clock=clock)
+    operate()
     until_condition(kubectl, "support-chat", "VariantAccepted", "True", "VariantRuns")
     edit(kubectl, engine={"quantization": "gptq"})
     until_condition(kubectl, "support-chat", "VariantAccepted", "False", "NoEvaluation")

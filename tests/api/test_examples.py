@@ -12,6 +12,7 @@ from servingplan.api.documents import read_plans
 from servingplan.api.referenced import RunnerDefaults
 from servingplan.api.resolve import resolve
 from servingplan.api.resolve_benchmark import resolve_benchmark
+from servingplan.api.resolve_evaluation import resolve_evaluation
 from servingplan.api.yaml_reader import read_yaml
 from servingplan.planning.plan import Plan
 from servingplan.planning.sizing import need
@@ -49,6 +50,14 @@ def test_the_example_of_a_benchmark_measures_the_worked_example():
     assert found.measured.sizes == (1, 4)
     assert found.measured.engine == read(EXAMPLES / "worked-example.yaml")[0].engine
     assert found.namespace == "llm"
+
+
+def test_the_example_of_an_evaluation_compares_the_worked_example_with_what_serves():
+    ((_, evaluation),) = read_yaml((EXAMPLES / "evidence" / "model-evaluation.yaml").read_text())
+    runner = RunnerDefaults(image="registry.local/servingplan-runner:0.1.0")
+    found = resolve_evaluation(evaluation, {"support-chat": document()}, runner)
+    assert found.variant == read(EXAMPLES / "worked-example.yaml")[0].engine
+    assert (found.baseline.name, found.margin) == ("support-chat", Decimal("0.02"))
 
 
 def test_all_examples_fit_into_one_cluster():

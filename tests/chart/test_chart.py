@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from servingplan.api.kinds import KINDS
 from servingplan.clients.sources import parse_sources
 from servingplan.controller.metrics import OperatorMetrics, PlanNumbers
 from servingplan.controller.settings import read_settings
@@ -152,12 +153,9 @@ def test_the_operator_never_writes_a_plan_or_evidence_but_its_status():
     }
 
     assert granted == {
-        **{
-            f"{plural}{part}": verbs
-            for plural in ("servingplans", "capacitybenchmarks")
-            for part, verbs in (("", {"get", "list", "watch"}), ("/status", {"patch"}), ("/finalizers", {"update"}))
-        },
-        "modelevaluations": {"get", "list", "watch"},
+        f"{kind.plural}{part}": verbs
+        for kind in KINDS
+        for part, verbs in (("", {"get", "list", "watch"}), ("/status", {"patch"}), ("/finalizers", {"update"}))
     }
 
 
@@ -174,6 +172,8 @@ def test_the_writes_of_the_operator_are_these_and_no_more():
         ("servingplan.dev", "servingplans/finalizers"): {"update"},
         ("servingplan.dev", "capacitybenchmarks/status"): {"patch"},
         ("servingplan.dev", "capacitybenchmarks/finalizers"): {"update"},
+        ("servingplan.dev", "modelevaluations/status"): {"patch"},
+        ("servingplan.dev", "modelevaluations/finalizers"): {"update"},
         ("batch", "jobs"): {"create", "patch"},
         ("apps", "deployments"): {"create", "patch"},
         ("", "pods"): {"patch"},

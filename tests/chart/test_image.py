@@ -57,11 +57,11 @@ def test_the_images_and_the_chart_run_as_the_same_user_who_is_not_root(name):
     assert user[0] != "0"
 
 
-def test_the_runner_has_what_measuring_needs_beside_vllm_and_the_last_stage_is_the_operators():
+def test_the_runner_has_what_measuring_and_evaluating_need_beside_vllm_and_the_last_stage_is_the_operators():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    (extra,) = re.findall(r'pip install .*"\.\[(.+)\]"', stage("runner"))
+    (installed,) = re.findall(r'pip install .*"\.\[(.+)\]"', stage("runner"))
 
-    assert extra in extras
+    assert {"bench", "evaluate"} == set(installed.split(",")) & set(extras)
     assert re.findall(r"^FROM \S+ AS (\w+)$", DOCKERFILE, re.MULTILINE)[-1] == "operator"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from copy import deepcopy
 from typing import Any
 
@@ -68,15 +69,35 @@ _EVALUATION = {
 }
 
 
-def evaluation_document(name: str = "fp8", namespace: str = "llm", **spec: Any) -> dict[str, Any]:
+def evaluation_document(name: str = "fp8", namespace: str | None = "llm", **spec: Any) -> dict[str, Any]:
     """A ModelEvaluation of the worked example's plan, with fields of the spec replaced; None removes one."""
     fields = {**deepcopy(_EVALUATION), **deepcopy(spec)}
     return {
         "apiVersion": "servingplan.dev/v1alpha1",
         "kind": "ModelEvaluation",
-        "metadata": {"name": name, "namespace": namespace},
+        "metadata": {"name": name} | ({} if namespace is None else {"namespace": namespace}),
         "spec": {key: value for key, value in fields.items() if value is not None},
     }
+
+
+def an_evaluation_report(verdict: str = "Passed", reason: str = "NotWorse", **changes: Any) -> str:
+    """What the runner of a ModelEvaluation hands back, as ``servingplan evaluate --report`` writes it."""
+    return json.dumps({
+        "format": "servingplan.dev/evaluation-report/v1",
+        "verdict": verdict,
+        "reason": reason,
+        "message": "the variant is not worse by more than the margin",
+        "rule": {"minimumScore": 0.8, "margin": 0.02},
+        "score": {"baseline": 0.91, "variant": 0.9, "variantUpperBound": 0.92},
+        "difference": {"mean": -0.01, "lowerBound": -0.018, "discordant": 0.03, "items": 500, "needed": 470},
+        "failures": {"baseline": 0, "variant": 2},
+        "set": {"digest": "sha256:set", "items": 500},
+        "baseline": {"url": "http://support-chat:8000", "model": "qwen3-14b", "vllm": "0.32.0"},
+        "variant": {"url": "http://fp8-trial:8000", "model": "qwen3-14b", "vllm": "0.32.0"},
+        "startedAt": "2026-12-01T07:00:00Z",
+        "finishedAt": "2026-12-01T07:20:00Z",
+        **changes,
+    })  # fmt: skip
 
 
 _SERVED = {"service": {"name": "vllm"}}

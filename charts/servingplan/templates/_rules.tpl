@@ -12,19 +12,15 @@
 - apiGroups: [servingplan.dev]
   resources: [servingplans/finalizers]
   verbs: [update]
-# What accepts variants.
-- apiGroups: [servingplan.dev]
-  resources: [modelevaluations]
-  verbs: [get, list, watch]
 # Evidence: the same.
 - apiGroups: [servingplan.dev]
-  resources: [capacitybenchmarks]
+  resources: [capacitybenchmarks, modelevaluations]
   verbs: [get, list, watch]
 - apiGroups: [servingplan.dev]
-  resources: [capacitybenchmarks/status]
+  resources: [capacitybenchmarks/status, modelevaluations/status]
   verbs: [patch]
 - apiGroups: [servingplan.dev]
-  resources: [capacitybenchmarks/finalizers]
+  resources: [capacitybenchmarks/finalizers, modelevaluations/finalizers]
   verbs: [update]
 # Its runners: started, suspended, and marked with the report that their container handed back.
 - apiGroups: [batch]

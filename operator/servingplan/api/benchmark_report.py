@@ -34,13 +34,18 @@ class BenchReport(Wire):
     dataset: Words | None = None
 
 
+def unreadable_report(error: ValidationError) -> InputError:
+    """What is wrong with a report, and what to do."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    where = ".".join(str(part) for part in first["loc"]) or "the report"
+    message = f"{first['msg']}; use a runner image of the operator's version"
+    return InputError(Problem(path=where, reason="InvalidReport", message=message))
+
+
 def bench_report(text: str) -> dict[str, Any]:
     """The report as plain JSON, without what is not known. Raises InputError where it is none."""
     try:
         found = BenchReport.model_validate_json(text)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the report"
-        message = f"{first['msg']}; use a runner image of the operator's version"
-        raise InputError(Problem(path=where, reason="InvalidReport", message=message)) from error
+        raise unreadable_report(error) from error
     return found.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_unset=True)

@@ -18,21 +18,25 @@ WAITS_FOR_A_PERSON = frozenset({"Suspended", "RunnerFailed"})
 def evaluation(live: Mapping[str, Any]) -> Evaluation:
     """What it measured, its verdict, and whether one is still to come.
 
-    A status that speaks of an earlier spec, as just after an edit, says nothing of this one.
+    A status that speaks of an earlier spec, as just after an edit, says nothing of this one, and neither does a verdict
+    that stands there while the work goes on again.
     """
     metadata, status = _fields(live.get("metadata")), _fields(live.get("status"))
     if status.get("observedGeneration") != metadata.get("generation", status.get("observedGeneration")):
         return Evaluation()
-    difference, conditions = _fields(status.get("difference")), _conditions(status)
+    conditions = _conditions(status)
     complete, valid = conditions.get("Complete", {}), conditions.get("Valid", {})
-    refused = valid.get("status") == "False"
-    over = complete.get("status") == "True" or complete.get("reason") in WAITS_FOR_A_PERSON
-    verdict = status.get("verdict")
+    if complete.get("status") != "True":
+        # What status has beside the conditions is of the work before.
+        refused = valid.get("status") == "False"
+        waits = refused or complete.get("reason") in WAITS_FOR_A_PERSON
+        return Evaluation(moving=not waits, state=_words(valid if refused else complete))
+    difference, verdict = _fields(status.get("difference")), status.get("verdict")
     return Evaluation(
         variant=_text(_fields(status.get("variant")).get("digest")),
         verdict=Verdict(verdict) if isinstance(verdict, str) and verdict in set(Verdict) else None,
-        moving=not refused and not over,
-        state=_words(valid if refused else complete),
+        moving=False,
+        state=_words(complete),
         items=_count(difference.get("items")),
         needed=_count(difference.get("needed")),
     )

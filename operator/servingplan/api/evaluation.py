@@ -19,7 +19,7 @@ from servingplan.api.wire import ATOMIC, ObjectName, Text, Wire, map_by, ruled
 from servingplan.planning.acceptance import Verdict
 from servingplan.planning.units import DURATION_PATTERN
 
-MAX_CONCURRENCY = 1024
+MAX_CONCURRENCY = 1000
 
 LongestDuration = Annotated[
     str,
@@ -51,7 +51,7 @@ class AcceptanceRuleSpec(Wire):
     """When a variant passes: good enough, and by at most the margin worse than the baseline."""
 
     minimum_score: Share = Field(default=0, description="Least mean score of the variant; 0 asks nothing of it alone.")
-    margin: Share = Field(
+    margin: Annotated[float, Field(gt=0, le=0.5)] = Field(
         default=0.02, description="The most by which the mean score may be lower than the baseline's, with 95 %."
     )
 
@@ -135,13 +135,16 @@ class ModelEvaluationStatus(Wire):
     observed_generation: Annotated[int, Field(ge=0)] | None = Field(
         default=None, description="Generation of the spec that this speaks of.", json_schema_extra={"format": "int64"}
     )
+    work: Words | None = Field(
+        default=None, description="Names what the spec asks for; an edit of suspend alone does not change it."
+    )
     verdict: Literal[Verdict.PASSED, Verdict.FAILED, Verdict.INCONCLUSIVE] | None = Field(
         default=None, description="What was found; absent until the work is done."
     )
     score: ScoreStatus | None = Field(default=None, description="Mean scores.")
     difference: DifferenceStatus | None = Field(default=None, description="How the two compare.")
     set: SetStatus | None = Field(default=None, description="What was asked.")
-    variant: ComparedStatus | None = Field(default=None, description="What was measured, or is now.")
+    variant: ComparedStatus | None = Field(default=None, description="What was measured.")
     baseline: ComparedStatus | None = Field(default=None, description="What it was compared with.")
     started_at: Instant | None = Field(default=None, description="When the first item was asked.")
     finished_at: Instant | None = Field(default=None, description="When the last answer came.")

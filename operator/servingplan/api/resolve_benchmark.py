@@ -51,12 +51,12 @@ def resolve_benchmark(document: Mapping[str, Any], plans: PlanSource, defaults: 
         raise InputError(*problems)
     spec = CapacityBenchmarkSpec.model_validate_json(json.dumps(kept["spec"]))
     found: list[Problem] = []
-    measured = _or_problems(lambda: _measured(spec, plans), found)
-    limits = _or_problems(lambda: _objectives(spec, plans), found)
-    works = _or_problems(lambda: runner(spec.runner, "spec.runner", defaults), found)
+    measured = or_problems(lambda: _measured(spec, plans), found)
+    limits = or_problems(lambda: _objectives(spec, plans), found)
+    works = or_problems(lambda: runner(spec.runner, "spec.runner", defaults), found)
     quiet = spec.quiet_hours_of
     if quiet is not None:
-        _or_problems(lambda: named_plan(quiet, "spec.quietHoursOf", plans), found)
+        or_problems(lambda: named_plan(quiet, "spec.quietHoursOf", plans), found)
     if found or measured is None or limits is None or works is None:
         raise InputError(*dict.fromkeys(found))
     return Benchmark(
@@ -77,7 +77,8 @@ def resolve_benchmark(document: Mapping[str, Any], plans: PlanSource, defaults: 
     )
 
 
-def _or_problems(make: Callable[[], T], found: list[Problem]) -> T | None:
+def or_problems(make: Callable[[], T], found: list[Problem]) -> T | None:
+    """The value, or None and its problems in `found`: one part's mistake does not hide another's."""
     try:
         return make()
     except InputError as error:

@@ -11,12 +11,17 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from servingplan.api.benchmark_report import bench_report
-from servingplan.api.kinds import CAPACITY_BENCHMARK, Kind
+from servingplan.api.evaluation_report import evaluation_report
+from servingplan.api.kinds import CAPACITY_BENCHMARK, MODEL_EVALUATION, Kind
 from servingplan.api.referenced import PlanSource, RunnerDefaults
 from servingplan.api.resolve_benchmark import resolve_benchmark
+from servingplan.api.resolve_evaluation import resolve_evaluation
 from servingplan.planning.benchmark import Benchmark, TrialPool
+from servingplan.planning.comparison import Comparison
 from servingplan.planning.reasons import Reason
+from servingplan.planning.target import Engine
 from servingplan.rendering import benchmark as rendering
+from servingplan.rendering import evaluation
 from servingplan.rendering.evidence import work_id
 from servingplan.rendering.measured import Measured
 from servingplan.rendering.runner import RunnerJob
@@ -138,8 +143,58 @@ def _benchmark_work(document: Object, plans: PlanSource, defaults: RunnerDefault
     return BenchmarkWork(benchmark=benchmark, work=work_id(document))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationWork:
+    """A ModelEvaluation: one comparison, with one replica of the variant."""
+
+    comparison: Comparison
+    work: str
+
+    @property
+    def pieces(self) -> Sequence[int]:
+        """One."""
+        return (evaluation.PIECE,)
+
+    @property
+    def trial(self) -> Trial | None:
+        """The plan's engine, where it is to be compared with what the plan serves."""
+        variant = self.comparison.variant
+        if not isinstance(variant, Engine):
+            return None
+        return Trial(namespace=self.comparison.namespace, evidence=self.comparison.name, work=self.work, engine=variant)
+
+    @property
+    def suspend(self) -> bool:
+        """As stated."""
+        return self.comparison.suspend
+
+    @property
+    def quiet_hours_of(self) -> str | None:
+        """Any hour: a few questions at a time are no load."""
+        return None
+
+    def job(self, piece: int, reports: Reports) -> RunnerJob:  # noqa: ARG002  there is one piece
+        """The comparison."""
+        return evaluation.runner_job(self.comparison, self.work)
+
+    def outcome(self, reports: Reports) -> tuple[Reason, str]:
+        """Why it passed or did not."""
+        return evaluation.outcome(reports[evaluation.PIECE])
+
+    def result(self, reports: Reports, measured: Measured) -> Json:
+        """Verdict, scores, and what was compared."""
+        return evaluation.result(self.comparison, reports[evaluation.PIECE], measured)
+
+
+def _evaluation_work(document: Object, plans: PlanSource, defaults: RunnerDefaults) -> EvidenceWork:
+    return EvaluationWork(comparison=resolve_evaluation(document, plans, defaults), work=work_id(document))
+
+
 EVIDENCE_KINDS: Mapping[str, EvidenceKind] = {
     each.kind.name: each
-    for each in (EvidenceKind(kind=CAPACITY_BENCHMARK, resolve=_benchmark_work, read_report=bench_report),)
+    for each in (
+        EvidenceKind(kind=CAPACITY_BENCHMARK, resolve=_benchmark_work, read_report=bench_report),
+        EvidenceKind(kind=MODEL_EVALUATION, resolve=_evaluation_work, read_report=evaluation_report),
+    )
 }
 """All of them, by the name of the kind."""

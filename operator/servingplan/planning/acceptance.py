@@ -25,7 +25,7 @@ class Verdict(StrEnum):
 class Evaluation:
     """A ModelEvaluation, as far as it decides.
 
-    variant: digest of what it measured, or measures; empty until that runs. verdict: None without a result.
+    variant: digest of what it measured; empty where that is not known. verdict: None without a result.
     moving: whether one comes by itself. state: its own words about where it stands. items, needed: how many it
     compared, and how many would tell; None where it did not say.
     """

@@ -112,6 +112,12 @@ class Reason(StrEnum):
     EVALUATION_FAILED = "EvaluationFailed"
     EVALUATION_INCONCLUSIVE = "EvaluationInconclusive"
     OTHER_VARIANT_EVALUATED = "OtherVariantEvaluated"
+    # What an evaluation found
+    NOT_WORSE = "NotWorse"
+    WORSE = "Worse"
+    BELOW_MINIMUM = "BelowMinimum"
+    TOO_FEW_ITEMS = "TooFewItems"
+    NEAR_MINIMUM = "NearMinimum"
     # Demand
     DEMAND_AS_PLANNED = "DemandAsPlanned"
     DEMAND_ABOVE_PLAN = "DemandAbovePlan"

@@ -16,7 +16,7 @@ from servingplan.planning.plan import Objectives
 from servingplan.planning.reasons import Reason
 from servingplan.planning.units import format_duration
 from servingplan.rendering.measured import Measured
-from servingplan.rendering.runner import REPORT_PATH, WORK_MOUNT, Model, RunnerJob, data_path, job_name
+from servingplan.rendering.runner import KEY_VARIABLE, REPORT_PATH, WORK_MOUNT, Model, RunnerJob, data_path, job_name
 from servingplan.rendering.trial import trial_name
 from servingplan.rendering.volumes import MODEL_MOUNT
 
@@ -48,7 +48,7 @@ def runner_job(benchmark: Benchmark, work: str, size: int, reports: Mapping[int,
         runner=benchmark.runner,
         data=benchmark.prompts,
         longest=longest + BESIDE_RUNS,
-        api_key=serves.api_key,
+        keys={} if serves.api_key is None else {KEY_VARIABLE: serves.api_key},
         model=None if volume is None else Model(claim_name=volume.claim_name, path=MODEL_MOUNT),
     )
 

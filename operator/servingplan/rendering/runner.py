@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -48,6 +48,12 @@ RESOURCES: Mapping[str, Any] = {"requests": {"cpu": "2", "memory": "4Gi"}}
 """What a runner asks for that is told nothing: vLLM's client voids a run in which it uses up one core, and beside it
 stand its parent and the tokenizer."""
 
+_FEW_RIGHTS: Mapping[str, Any] = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "readOnlyRootFilesystem": True,
+}
+
 GRACE = timedelta(seconds=60)
 """From the signal to the end: the runner ends its child and has its work written already."""
 
@@ -61,10 +67,22 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunnerJob:
-    """One piece of work. work, piece: in the name. arguments: of ``servingplan``.
+class FirstContainer:
+    """A user's program that runs before the runner, with the same work volume and as few rights."""
 
-    data: the file that it reads, at `data_path`. longest: after so long the Job is ended as failed, pauses apart.
+    name: str
+    image: str
+    args: Sequence[str]
+    variables: Mapping[str, str]
+    keys: Mapping[str, SecretKey]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunnerJob:
+    """One piece of work. work: as `rendering.evidence.work_id` names it. piece: its number in the name.
+
+    arguments: of ``servingplan``. data: the file that it reads, at `data_path`. longest: after so long the Job is ended
+    as failed, pauses apart. keys: of servers, by variable. first: what runs before it.
     """
 
     namespace: str
@@ -75,8 +93,9 @@ class RunnerJob:
     runner: Runner
     data: DataFile | None
     longest: timedelta
-    api_key: SecretKey | None = None
+    keys: Mapping[str, SecretKey] = field(default_factory=dict)
     model: Model | None = None
+    first: FirstContainer | None = None
 
 
 def job_name(evidence: str, work: str, piece: int) -> str:
@@ -121,11 +140,14 @@ def job(runs: RunnerJob, owner: Owner, installation: str) -> Manifest:
 
 
 def _pod_spec(runs: RunnerJob) -> Manifest:
-    mounts = list(_volumes(runs))
+    volumes = list(_volumes(runs))
+    mounts = [{"name": name} | mount for name, _, mount in volumes]
+    first = {} if runs.first is None else {"initContainers": [_first_container(runs.first, mounts)]}
     return {
         "automountServiceAccountToken": False,
-        "containers": [_container(runs, [{"name": name} | mount for name, _, mount in mounts])],
+        "containers": [_container(runs, mounts)],
         "enableServiceLinks": False,
+        **first,
         # In the same pod, so that the work in an empty directory is still there.
         "restartPolicy": "OnFailure",
         "securityContext": {
@@ -136,7 +158,7 @@ def _pod_spec(runs: RunnerJob) -> Manifest:
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         "terminationGracePeriodSeconds": math.ceil(GRACE.total_seconds()),
-        "volumes": [{"name": name} | source for name, source, _ in mounts],
+        "volumes": [{"name": name} | source for name, source, _ in volumes],
     }
 
 
@@ -146,13 +168,9 @@ def _container(runs: RunnerJob, mounts: list[Manifest]) -> Manifest:
         "image": runs.runner.image,
         "command": ["servingplan"],
         "args": list(runs.arguments),
-        "env": [{"name": "HOME", "value": SCRATCH_MOUNT}, *_key(runs.api_key)],
+        "env": [*_variables({"HOME": SCRATCH_MOUNT}, runs.keys)],
         "resources": merged({}, runs.runner.resources) or merged({}, RESOURCES),
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "capabilities": {"drop": ["ALL"]},
-            "readOnlyRootFilesystem": True,
-        },
+        "securityContext": merged({}, _FEW_RIGHTS),
         "terminationMessagePath": REPORT_PATH,
         # A runner that ends with an error has no report: its last lines say why.
         "terminationMessagePolicy": "FallbackToLogsOnError",
@@ -160,9 +178,23 @@ def _container(runs: RunnerJob, mounts: list[Manifest]) -> Manifest:
     }
 
 
-def _key(key: SecretKey | None) -> Iterator[Manifest]:
-    if key is not None:
-        yield {"name": KEY_VARIABLE, "valueFrom": {"secretKeyRef": {"name": key.name, "key": key.key}}}
+def _first_container(first: FirstContainer, mounts: list[Manifest]) -> Manifest:
+    return {
+        "name": first.name,
+        "image": first.image,
+        "args": list(first.args),
+        "env": [*_variables({"HOME": SCRATCH_MOUNT, **first.variables}, first.keys)],
+        "securityContext": merged({}, _FEW_RIGHTS),
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": mounts,
+    }
+
+
+def _variables(stated: Mapping[str, str], keys: Mapping[str, SecretKey]) -> Iterator[Manifest]:
+    for name, value in stated.items():
+        yield {"name": name, "value": value}
+    for name, key in keys.items():
+        yield {"name": name, "valueFrom": {"secretKeyRef": {"name": key.name, "key": key.key}}}
 
 
 def _volumes(runs: RunnerJob) -> Iterator[tuple[str, Manifest, Manifest]]:
