@@ -140,6 +140,14 @@ def test_a_steady_load_gets_one_base():
     assert (plan.windows, float(plan.base.requests_per_second), plan.feedback) == ((), 3.0, None)
 
 
+def test_a_week_that_grew_is_told():
+    grown = arrivals(lambda local: office()(local) * (1.3 if local.date() >= date(2026, 11, 23) else 1), days=28)
+
+    remarks = suggestion(a_profile(grown), wishes()).remarks
+
+    assert any("had 30% more requests" in remark and "--across highest" in remark for remark in remarks)
+
+
 def test_an_hour_of_log_is_no_plan():
     with pytest.raises(InputError, match=r"1.0 hours are not enough"):
         suggestion(a_profile(arrivals(office(), days=1 / 24)), wishes())

@@ -6,7 +6,7 @@ without a stated capacity is not whole: nothing is put in its place, and `Sugges
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
@@ -25,11 +25,14 @@ from servingplan.planning.units import format_duration, format_rate
 from servingplan.profiling.lengths import Lengths
 from servingplan.profiling.predictability import Verdict
 from servingplan.profiling.profile import Profile
-from servingplan.profiling.week import HOUR, WeekSlot
+from servingplan.profiling.week import HOUR, Across, WeekSlot
 from servingplan.profiling.windows import FittedWindow, Schedule, Schedules, capacity_of, round_up, schedules
 from servingplan.rendering.metadata import CONFIG_LABEL
 
 _RESERVE = 1
+_GREW = 1.1
+"""The last week's level from which on people should know that the median lies below it."""
+
 _ABOVE_HIGHEST = Fraction(5, 4)
 """`maxReplicas` serves a quarter more than was ever logged: a bound is to stop mistakes, not growth."""
 
@@ -225,18 +228,7 @@ def _rest_days(profile: Profile) -> set[int]:
 
 
 def _remarks(profile: Profile, wishes: Wishes, chosen: Schedule, calendar: str | None) -> list[str]:
-    found = []
-    if wishes.capacity is None:
-        found.append(
-            "The plan lacks spec.capacity and spec.bounds.maxReplicas, which no log says: measure with "
-            "`servingplan bench run`, then state --capacity"
-        )
-    if profile.predictability.verdict is Verdict.FEEDBACK_ALONE and wishes.windows is None:
-        found.append(
-            "A schedule will not help here: base is the median, and feedback raises it, from the source `default`"
-        )
-    elif profile.predictability.verdict is Verdict.TOO_SHORT:
-        found.append("Whether the next week will be like this one is not known from so short a log")
+    found = [*_missing(wishes), *_of_the_future(profile, wishes)]
     if chosen.short_hours and wishes.follow is Follow.WINDOWS:
         found.append(
             f"{chosen.short_hours:g} hours of the ordinary week lie above the windows: too short to be worth one"
@@ -249,3 +241,25 @@ def _remarks(profile: Profile, wishes: Wishes, chosen: Schedule, calendar: str |
         days = ", ".join(str(each.day) for each in profile.days_off)
         found.append(f"Days off were left out ({days}): name them in a calendar, or state --holidays, as in DE-BE")
     return found
+
+
+def _missing(wishes: Wishes) -> Iterator[str]:
+    if wishes.capacity is None:
+        yield (
+            "The plan lacks spec.capacity and spec.bounds.maxReplicas, which no log says: measure with "
+            "`servingplan bench run`, then state --capacity"
+        )
+
+
+def _of_the_future(profile: Profile, wishes: Wishes) -> Iterator[str]:
+    """Whether the next week will be like the plan."""
+    verdict, level = profile.predictability.verdict, profile.predictability.level
+    if verdict is Verdict.FEEDBACK_ALONE and wishes.windows is None:
+        yield "A schedule will not help here: base is the median, and feedback raises it, from the source `default`"
+    elif verdict is Verdict.TOO_SHORT:
+        yield "Whether the next week will be like this one is not known from so short a log"
+    if level is not None and level > _GREW and profile.across is Across.MEDIAN:
+        yield (
+            f"The last week had {level - 1:.0%} more requests than the weeks before led to expect, and the median of the "
+            "weeks is stated: --across highest states the busiest"
+        )

@@ -270,7 +270,7 @@ def _name(window: FittedWindow) -> str:
     span = _SPANS.get(window.days) or _run_name(window.days)
     if (span, part) == ("weekday", "day"):
         return "working-day"
-    return f"{span}-{part}"
+    return span if (span, part) == ("daily", "all-day") else f"{span}-{part}"
 
 
 def _part(start: float, length: float) -> str:
