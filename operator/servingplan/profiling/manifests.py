@@ -260,6 +260,6 @@ def _of_the_future(profile: Profile, wishes: Wishes) -> Iterator[str]:
         yield "Whether the next week will be like this one is not known from so short a log"
     if level is not None and level > _GREW and profile.across is Across.MEDIAN:
         yield (
-            f"The last week had {level - 1:.0%} more requests than the weeks before led to expect, and the median of the "
-            "weeks is stated: --across highest states the busiest"
+            f"The last week had {level - 1:.0%} more requests than the weeks before led to expect, and the median of "
+            "the weeks is stated: --across highest states the busiest"
         )
