@@ -25,6 +25,9 @@ _QUICK = Bounds(timeout_s=10.0, answer_bytes=16 * 2**20)
 ANSWER_TIMEOUT_S = 300.0
 """For one whole answer of the probe."""
 
+ABORTED = "abort"
+"""How vLLM says that it gave a request up. What it answered until then is no answer."""
+
 _CONNECT_TIMEOUT_S = 30.0
 _ANSWER_BYTES = 32 * 2**20
 
@@ -157,7 +160,10 @@ class OpenAIServer:
                 size += len(chunk)
                 if size > _ANSWER_BYTES:
                     raise Refused(f"{response.url} answered with more than {_ANSWER_BYTES // 2**20} MiB")
-            return _answered(b"".join(chunks), str(response.url))
+            answered = _answered(b"".join(chunks), str(response.url))
+        if answered.finish == ABORTED:
+            raise Unreachable(f"{self.url} aborted the request, as a server does that ends")
+        return answered
 
     @asynccontextmanager
     async def _posted(self, body: Mapping[str, Any], *, timeout_s: float) -> AsyncIterator[aiohttp.ClientResponse]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -25,6 +25,7 @@ SEED = 0
 """Of every request. With temperature 0 nothing is drawn; a server that draws all the same draws alike."""
 
 DETAIL_CHARACTERS = 300
+PROBE = "Hi"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +108,7 @@ async def _asked(turn: Turn, side: Side, manner: Manner) -> Answer:
     except Refused as error:
         return _failed(turn, Failure.REFUSED, error)
     except Unreachable as error:
-        await _still_there(side.server, error)
+        await _still_there(turn, side, manner, error)
         return _failed(turn, Failure.TIMEOUT if isinstance(error, TooSlow) else Failure.SERVER_ERROR, error)
     return scored(turn, answered)
 
@@ -125,10 +126,15 @@ async def _patiently(server: OpenAIServer, body: Mapping[str, Any], manner: Mann
     raise AssertionError("the last attempt returns or raises")
 
 
-async def _still_there(server: OpenAIServer, error: Unreachable) -> None:
-    """Raises the error where the server answers nothing at all: then it is no answer's fault."""
+async def _still_there(turn: Turn, side: Side, manner: Manner, error: Unreachable) -> None:
+    """Raises the error where the server does not answer the simplest question either: then it is no item's fault.
+
+    One that is ending, or whose engine is dead, still lists its models.
+    """
+    simplest = replace(turn.item, prompt=PROBE, messages=None, max_tokens=1)
+    body = request(simplest, side.model, replace(manner, chat=manner.chat or turn.item.messages is not None))
     try:
-        await server.models()
+        await side.server.complete(body, timeout_s=manner.timeout_s)
     except ClusterError:
         raise error from None
 

@@ -148,7 +148,7 @@ def _remarks(found: Evaluation, difference: Difference, rule: Rule) -> Iterator[
         yield f"the variant gave no answer to {_items(missing)}, which counts as wrong"
     for role in SIDES:
         if cut := found.cut_off(role):
-            yield f"{_items(cut)} of the {role.value} ended at the limit of tokens: see --max-tokens"
+            yield f"{cut:,} of the answers of the {role.value} ended at the limit of tokens: see --max-tokens"
 
 
 def _items(count: int) -> str:

@@ -75,7 +75,8 @@ class Difference:
     """Variant minus baseline, over the items at which the baseline answered.
 
     discordant: share of the items whose scores differ. baseline_discordant: the same of the baseline's two runs; None
-    without a second one. needed: items that would decide in four evaluations of five; None: more than `MOST_ITEMS`.
+    without a second one. needed: items that would decide in four evaluations of five; None: it failed, or more than
+    `MOST_ITEMS`.
     """
 
     bounds: Bounds
@@ -148,6 +149,8 @@ def _baseline_discordant(items: Sequence[Scores]) -> float | None:
 def _needed(
     because: Because, variant: Bounds, found: Bounds, rule: Rule, *, squares: float, seen: int, items: int
 ) -> int | None:
+    if VERDICTS[because] is Verdict.FAILED:
+        return None
     if because is Because.NEAR_MINIMUM:
         distance = rule.minimum_score - variant.mean
         return _telling(variant.mean * (1 - variant.mean), distance, at_least=seen + 1)
