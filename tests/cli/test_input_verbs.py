@@ -154,3 +154,21 @@ def test_a_picture_is_written_to_standard_output(form):
     done = process("plan", WORKED_EXAMPLE, *TWO_WEEKS, "-o", form)
     assert done.returncode == 0, done.stderr
     assert "<svg" in done.stdout
+
+
+def test_markdown_is_what_a_change_changes(cli, plan_file):
+    window = {**document()["spec"]["schedule"]["windows"][0], "end": "21:00"}
+    new = plan_file(**scheduled(windows=[window]))
+    result = cli("plan", new, "--against", WORKED_EXAMPLE, *TWO_WEEKS, "--gpu-hour", "2", "-o", "markdown")
+    assert result.exit_code == 0, result.output
+    same_as_golden("against.md", result.stdout)
+    alone = cli("plan", new, "-o", "markdown")
+    assert (alone.exit_code, "--against OLD" in alone.stderr) == (2, True)
+
+
+def test_costs_are_part_of_the_contract(cli):
+    arguments = (*TWO_WEEKS, "--gpu-hour", "2", "--against", WORKED_EXAMPLE, "-o", "json")
+    found = json.loads(cli("plan", WORKED_EXAMPLE, *arguments).stdout)
+    Draft202012Validator(SCHEMA).validate(found)
+    assert found["gpuHours"]["cost"] == {"perGpuHour": 2.0, "planned": 2078.0, "flatPeak": 3360.0, "saved": 1282.0}
+    assert found["against"]["sentences"][0] == "What is required in these days stays the same."

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 JSON, YAML, TABLE = "json", "yaml", "table"
-HTML, SVG, PNG = "html", "svg", "png"
+HTML, SVG, PNG, MARKDOWN = "html", "svg", "png", "markdown"
 _FORM = "servingplan.output"
 _CLOCK_TIME = re.compile(r"[0-9]{1,2}(:[0-9]{2}){1,2}")
 

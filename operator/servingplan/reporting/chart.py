@@ -101,7 +101,10 @@ def _draw_demand(axes: Axes, outlook: Outlook) -> None:
 def _draw_replicas(axes: Axes, outlook: Outlook) -> None:
     found = outlook.course
     times, replicas = _steps(found.required_function)
-    axes.fill_between(times, replicas, step="post", color=_REQUIRED, alpha=0.3, linewidth=0, label="required")
+    need = [requirement.need for requirement in (found.required.at(time) for time in found.required_function.times)]
+    without = [*need, need[-1]]
+    axes.fill_between(times, without, step="post", color=_REQUIRED, alpha=0.45, linewidth=0, label="need")
+    axes.fill_between(times, replicas, without, step="post", color=_REQUIRED, alpha=0.2, linewidth=0, label="reserve")
     times, replicas = _steps(found.asked_function)
     axes.step(times, replicas, where="post", color=_ASKED, linewidth=1.4, label="asked: lead and trail included")
     peak = max(found.required_function.values)
@@ -109,7 +112,7 @@ def _draw_replicas(axes: Axes, outlook: Outlook) -> None:
     axes.set_ylabel("replicas")
     axes.set_ylim(0, max(1, peak, *replicas) * 1.25)
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.legend(loc="upper right", ncols=3, frameon=False)
+    axes.legend(loc="upper right", ncols=4, frameon=False)
 
 
 def _steps(function: StepFunction[int]) -> tuple[list[Any], list[int]]:

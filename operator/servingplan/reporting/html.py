@@ -11,6 +11,7 @@ from servingplan.reporting.hours import MONTH_HOURS
 from servingplan.reporting.outlook import Outlook
 from servingplan.reporting.pages import render
 from servingplan.reporting.rows import hour_rows, level_rows, move_rows, title_words
+from servingplan.reporting.special_days import special_day_rows
 
 
 def page(outlook: Outlook) -> str:
@@ -25,6 +26,7 @@ def page(outlook: Outlook) -> str:
         levels=level_rows(outlook),
         moves=move_rows(outlook),
         hour_rows=hour_rows(outlook),
+        special_days=special_day_rows(outlook),
         month_hours=MONTH_HOURS,
         warnings=outlook.warnings,
     )

@@ -28,13 +28,17 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """A plan's course over some days, its GPU-hours, and those of its nominal month."""
+    """A plan's course over some days, its GPU-hours, and those of its nominal month.
+
+    gpu_hour: what one GPU-hour costs, in any currency; None where it is not said.
+    """
 
     plan: Plan
     course: Course
     hours: GpuHours
     month: GpuHours
     warnings: Sequence[Problem]
+    gpu_hour: Decimal | None = None
 
     @property
     def start(self) -> datetime:
@@ -89,8 +93,8 @@ class LevelShare:
     time: timedelta
 
 
-def coming_days(plan: Plan, start: datetime, days: int) -> Outlook:
-    """The plan from `start` (aware) for so many local days."""
+def coming_days(plan: Plan, start: datetime, days: int, gpu_hour: Decimal | None = None) -> Outlook:
+    """The plan from `start` (aware) for so many local days. gpu_hour: what one GPU-hour costs."""
     end = after_days(start, days, plan.zone)
     found = course(plan, start.astimezone(end.tzinfo), end)
     return Outlook(
@@ -99,6 +103,7 @@ def coming_days(plan: Plan, start: datetime, days: int) -> Outlook:
         hours=gpu_hours(found, counted_gpus(plan)),
         month=nominal_month(plan),
         warnings=(*plan.warnings, *unaccepted(plan), *_unknown_gpus(plan)),
+        gpu_hour=gpu_hour,
     )
 
 
@@ -196,9 +201,18 @@ def outlook_document(outlook: Outlook) -> Document:
             {"time": wire_time(change.time), "replicas": change.replicas, "because": change.because}
             for change in found.asked
         ],
-        "gpuHours": hours_document(outlook.hours),
+        "gpuHours": {**hours_document(outlook.hours), **_cost(outlook)},
         "problems": [problem_document(problem) for problem in outlook.warnings],
     }
+
+
+def _cost(outlook: Outlook) -> Document:
+    """What the GPU-hours cost, where a price is given."""
+    if outlook.gpu_hour is None:
+        return {}
+    price, hours = float(outlook.gpu_hour), outlook.hours
+    planned, flat = round(hours.planned * price, 2), round(hours.flat_peak * price, 2)
+    return {"cost": {"perGpuHour": price, "planned": planned, "flatPeak": flat, "saved": round(flat - planned, 2)}}
 
 
 def _required_entry(time: datetime, requirement: Requirement) -> Document:

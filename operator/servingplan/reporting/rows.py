@@ -74,7 +74,23 @@ def hour_rows(outlook: Outlook) -> tuple[HourRow, ...]:
         ("= planned", *_both(hours.planned, month.planned), ""),
         ("flat peak", *_both(hours.flat_peak, month.flat_peak), "the largest level round the clock"),
         ("saved", _saved(hours), _saved(month), ""),
+        *_costs(outlook),
     )
+
+
+def _costs(outlook: Outlook) -> tuple[HourRow, ...]:
+    """What they cost, where a price is given."""
+    if outlook.gpu_hour is None:
+        return ()
+    price, hours, month = float(outlook.gpu_hour), outlook.hours, outlook.month
+    return (
+        ("cost", *_money(price, hours.planned, month.planned), f"at {outlook.gpu_hour} a GPU-hour"),
+        ("cost of flat peak", *_money(price, hours.flat_peak, month.flat_peak), ""),
+    )
+
+
+def _money(price: float, hours: float, month: float) -> tuple[str, str]:
+    return f"{price * hours:,.2f}", f"{price * month:,.2f}"
 
 
 def _both(hours: float, month: float) -> tuple[str, str]:

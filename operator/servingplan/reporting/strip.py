@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from enum import Enum
+from zoneinfo import ZoneInfo
 
-from servingplan.planning.calendar import Edge, resolve_wall
+from servingplan.planning.calendar import Edge, offset_changes, resolve_wall
 from servingplan.planning.series import StepFunction
 from servingplan.reporting.local import dates_of, midnight
 from servingplan.reporting.outlook import Outlook
@@ -62,31 +63,41 @@ def day_rows(outlook: Outlook, cells_per_day: int, *, most_rows: int) -> tuple[D
     zone = outlook.plan.zone
     highest = max(outlook.course.asked_function.values)
     days = dates_of(outlook.start, outlook.end, zone)
-    rows = [_row(outlook, day, cells_per_day, highest) for day in days]
+    # Once for all rows: each is made anew of the whole course.
+    functions = (outlook.course.required_function, outlook.course.asked_function)
+    rows = [_row(outlook, functions, day, cells_per_day, highest) for day in days]
     return tuple(rows if len(rows) <= most_rows else _together(rows))
 
 
-def _row(outlook: Outlook, day: date, cells_per_day: int, highest: int) -> DayRow:
-    zone, found = outlook.plan.zone, outlook.course
+def _row(
+    outlook: Outlook,
+    functions: tuple[StepFunction[int], StepFunction[int]],
+    day: date,
+    cells_per_day: int,
+    highest: int,
+) -> DayRow:
+    (required, held), zone = functions, outlook.plan.zone
     start = max(outlook.start, midnight(day, zone))
     end = min(outlook.end, midnight(day + _DAY, zone))
-    asked = found.asked_function.since(start).until(end)
-    edges = [
-        resolve_wall(datetime.combine(day, time()) + i * _DAY / cells_per_day, zone, Edge.START)
-        for i in range(cells_per_day + 1)
-    ]
-    required = found.required_function
+    asked = held.since(start).until(end)
+    edges = _edges(day, cells_per_day, zone)
     return DayRow(
         first=day,
         last=day,
-        cells=tuple(
-            _cell(required, found.asked_function, max(a, start), min(b, end), highest)
-            for a, b in itertools.pairwise(edges)
-        ),
+        cells=tuple(_cell(required, held, max(a, start), min(b, end), highest) for a, b in itertools.pairwise(edges)),
         fewest=min(asked.values),
         most=max(asked.values),
         gpu_hours=sum(p.value * ((p.end - p.start) / _HOUR) for p in asked.pieces()) * outlook.hours.gpus_per_replica,
     )
+
+
+def _edges(day: date, cells_per_day: int, zone: ZoneInfo) -> Sequence[datetime]:
+    """Where the cells of a local day begin, and where the last one ends."""
+    if not offset_changes(day, zone):
+        first = midnight(day, zone)
+        return [first + i * _DAY / cells_per_day for i in range(cells_per_day + 1)]
+    wall = datetime.combine(day, time())
+    return [resolve_wall(wall + i * _DAY / cells_per_day, zone, Edge.START) for i in range(cells_per_day + 1)]
 
 
 def _cell(required: StepFunction[int], asked: StepFunction[int], start: datetime, end: datetime, highest: int) -> Cell:

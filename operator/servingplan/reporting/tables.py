@@ -78,7 +78,8 @@ class Strip:
 
     def _fitting(self, width: int) -> tuple[Sequence[DayRow], Sequence[str], int, int]:
         """Rows, their labels, the labels' width and the cells a day: as fine as the width allows."""
-        for cells in RESOLUTIONS:
+        *finer, coarsest = RESOLUTIONS
+        for cells in [*(cells for cells in finer if cells + _FIGURES < width), coarsest]:
             rows = day_rows(self._outlook, cells, most_rows=MOST_ROWS)
             labels = [_row_label(row) for row in rows]
             margin = max(len(label) for label in labels) + 2

@@ -1,0 +1,61 @@
+"""What a change of a plan changes, as Markdown for a pull request.
+
+In: a `Difference`. Out: text: sentences, the GPU-hours before and after, and the rises and falls that change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from servingplan.reporting.difference import Difference
+from servingplan.reporting.hours import GpuHours
+from servingplan.reporting.outlook import moves, usual
+from servingplan.reporting.rows import title_words, usual_rows
+from servingplan.reporting.sentences import sentences
+
+
+def difference_markdown(found: Difference) -> str:
+    """The whole comment."""
+    lines = [f"### {_escaped(found.new.plan.key)}: what changes", "", _escaped(title_words(found.new)), ""]
+    lines += [f"- {_escaped(sentence)}" for sentence in sentences(found)]
+    lines += ["", *_hours(found)]
+    for heading, rows in _moves(found):
+        lines += ["", f"**{heading}**", "", *_table(("local time", "replicas", "why", "on"), rows)]
+    return "\n".join(lines)
+
+
+def _hours(found: Difference) -> list[str]:
+    rows = [
+        (name, *(f"{figure:,.1f}" for figure in pair))
+        for name, pair in (
+            ("planned, these days", (found.old.hours.planned, found.new.hours.planned)),
+            ("planned, a week", (found.old_week, found.new_week)),
+            ("flat peak, these days", (found.old.hours.flat_peak, found.new.hours.flat_peak)),
+        )
+    ]
+    rows.append(("saved against the flat peak", _saved(found.old.hours), _saved(found.new.hours)))
+    return _table(("GPU-hours", "before", "after"), rows)
+
+
+def _saved(hours: GpuHours) -> str:
+    return f"{hours.saved_percent:.1f} %"
+
+
+def _moves(found: Difference) -> Iterator[tuple[str, Sequence[Sequence[str]]]]:
+    """Rises and falls that only one of the two plans has."""
+    old, new = moves(found.old), moves(found.new)
+    for heading, only in (("No longer", [m for m in old if m not in new]), ("New", [m for m in new if m not in old])):
+        if only:
+            yield heading, usual_rows(usual(only, found.new), found.new)
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
+    return lines + [f"| {' | '.join(map(_escaped, row))} |" for row in rows]
+
+
+def _escaped(text: str) -> str:
+    """Names of a plan are text, whatever they hold."""
+    for sign in "\\`*_[]<>|":
+        text = text.replace(sign, f"\\{sign}")
+    return text
