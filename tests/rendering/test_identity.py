@@ -45,6 +45,7 @@ def test_an_identity_holds_what_vllm_is_started_with_by_name():
         "--tensor-parallel-size=2",
         "--tool-call-parser=hermes",
         "HF_HUB_OFFLINE=1",
+        "modelVolume=models",
     )
 
 
@@ -63,7 +64,6 @@ def test_a_digest_is_the_same_in_every_version_of_the_operator():
         {"deletion_policy": DeletionPolicy.RETAIN},
         {"api_key": SecretKey(name="vllm-key", key="token")},
         {"cache_volume": Volume(claim_name="cache", read_only=False)},
-        {"model_volume": Volume(claim_name="models", read_only=True)},
         {"resources": {"requests": {"cpu": "8"}}},
         {"pod_template": {"metadata": {"labels": {"team": "support"}}}},
         {"pod_template": {"spec": {"nodeSelector": {"zone": "b"}}}},
@@ -84,6 +84,7 @@ def test_what_changes_neither_answers_nor_speed_is_not_in_it(change):
         ({"gpu_memory_utilization": Decimal("0.9")}, "--gpu-memory-utilization 0.9, measured without"),
         ({"prefix_caching": True}, "--enable-prefix-caching on, measured without"),
         ({"extra_args": ("--seed", "7")}, "--seed 7, measured without"),
+        ({"model_volume": Volume(claim_name="models", read_only=True)}, "modelVolume models, measured without"),
         ({"pod_template": env(VLLM_USE_TRTLLM="1")}, "VLLM_USE_TRTLLM 1, measured without"),
         ({"accelerator_resource": "amd.com/gpu"}, "accelerator amd.com/gpu x 1, measured with nvidia.com/gpu x 1"),
     ],

@@ -159,7 +159,9 @@ class FingerprintStatus(Wire):
     image_digest: Text | None = Field(default=None, description="The engine's image, as it ran.")
     model: Text | None = Field(default=None, description="The model, as stated.")
     arguments: Annotated[list[Annotated[str, Field(max_length=8192)]], Field(max_length=256)] = Field(
-        default=[], description="vLLM's arguments that change answers or speed.", json_schema_extra=ATOMIC
+        default=[],
+        description="vLLM's arguments that change answers or speed, and the model's volume.",
+        json_schema_extra=ATOMIC,
     )
     accelerator: Words | None = Field(default=None, description="The accelerators of a replica.")
     product: Words | None = Field(default=None, description="The accelerator's product, as its node says.")

@@ -18,12 +18,16 @@ from servingplan.rendering.metadata import stable_digest
 WITHOUT_EFFECT = frozenset({"--port", "--served-model-name", "--shutdown-timeout", "--custom-histogram-buckets"})
 """Rendered arguments that change neither an answer nor how fast it comes."""
 
+MODEL_VOLUME = "modelVolume"
+"""The claim that holds the model, among the arguments: vLLM is told no more than a path in it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineIdentity:
     """What an engine is, to evidence.
 
-    image: as stated. arguments: one ``--flag=value`` or ``VARIABLE=value`` each, by name, without the model.
+    image: as stated. arguments: one ``--flag=value`` or ``VARIABLE=value`` each, by name, without the model; and the
+    volume that holds it.
     accelerator: ``nvidia.com/gpu x 2``, a replica's.
     """
 
@@ -55,7 +59,7 @@ class Difference:
 
 def identity(engine: Engine) -> EngineIdentity:
     """The identity of an engine as the plan states it."""
-    assigned = [*_flags(arguments(engine)[1:]), *_variables(engine)]
+    assigned = [*_flags(arguments(engine)[1:]), *_variables(engine), *_model_volume(engine)]
     effective = sorted((pair for pair in assigned if pair[0] not in WITHOUT_EFFECT), key=itemgetter(0))
     return EngineIdentity(
         image=engine.image,
@@ -111,6 +115,12 @@ def _variables(engine: Engine) -> Iterator[tuple[str, str]]:
     for variable in containers.get((ENGINE_CONTAINER,), {}).get("env", ()):
         if "value" in variable:
             yield variable["name"], variable["value"]
+
+
+def _model_volume(engine: Engine) -> Iterator[tuple[str, str]]:
+    """On another volume, another model may have the same path."""
+    if engine.model_volume is not None:
+        yield MODEL_VOLUME, engine.model_volume.claim_name
 
 
 def _by_name(assigned: Sequence[str]) -> dict[str, str]:
