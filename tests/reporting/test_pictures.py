@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from datetime import datetime
+from datetime import datetime, time
+from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 import pytest
 
 from servingplan.errors import Problem
-from servingplan.planning.plan import Total
-from servingplan.reporting.chart import chart
+from servingplan.planning.plan import Bounds, Rate, Total
+from servingplan.reporting.chart import chart, need_and_total
 from servingplan.reporting.html import page
 from servingplan.reporting.outlook import coming_days
 from support.plans import a_plan, a_window
@@ -76,3 +77,15 @@ def test_every_colour_of_the_picture_that_a_dark_page_changes_is_in_it(outlook):
     assert changed
     picture = text[text.index("<svg") :]
     assert [colour for colour in changed if colour not in picture] == []
+
+
+def test_the_need_is_drawn_also_where_it_changes_and_the_total_does_not():
+    """Five replicas, of which the reserve is one, and on Tuesday, when more comes than the bounds allow, none."""
+    more = a_window(name="more", days=frozenset({1}), level=Rate(requests_per_second=Decimal(25)))
+    outlook = coming_days(
+        a_plan(windows=(a_window(start=time(0), end=time(0)), more), bounds=Bounds(minimum=1, maximum=5)),
+        datetime(2026, 12, 1, tzinfo=ZoneInfo("Europe/Berlin")),
+        1,
+    )
+    assert need_and_total(outlook.course.required.values) == ([4, 5, 4], [5, 5, 5])
+    assert set(outlook.course.required_function.values) == {5}

@@ -7,6 +7,7 @@ matplotlib takes a second to load.
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from servingplan.planning.demand import Requirement
 from servingplan.planning.series import StepFunction
 from servingplan.reporting.local import dates_of, short_date
 from servingplan.reporting.outlook import Outlook
@@ -100,19 +102,25 @@ def _draw_demand(axes: Axes, outlook: Outlook) -> None:
 
 def _draw_replicas(axes: Axes, outlook: Outlook) -> None:
     found = outlook.course
-    times, replicas = _steps(found.required_function)
-    need = [requirement.need for requirement in (found.required.at(time) for time in found.required_function.times)]
-    without = [*need, need[-1]]
-    axes.fill_between(times, without, step="post", color=_REQUIRED, alpha=0.45, linewidth=0, label="need")
-    axes.fill_between(times, replicas, without, step="post", color=_REQUIRED, alpha=0.2, linewidth=0, label="reserve")
+    required = found.required
+    times = _numbers([*required.times, required.end])
+    # The need may change where the total does not: what is drawn follows both.
+    need, total = ([*values, values[-1]] for values in need_and_total(required.values))
+    axes.fill_between(times, need, step="post", color=_REQUIRED, alpha=0.45, linewidth=0, label="need")
+    axes.fill_between(times, total, need, step="post", color=_REQUIRED, alpha=0.2, linewidth=0, label="reserve")
     times, replicas = _steps(found.asked_function)
     axes.step(times, replicas, where="post", color=_ASKED, linewidth=1.4, label="asked: lead and trail included")
-    peak = max(found.required_function.values)
+    peak = max(total)
     axes.axhline(peak, color=_FLAT, linewidth=1, linestyle=(0, (4, 3)), label="flat peak")
     axes.set_ylabel("replicas")
     axes.set_ylim(0, max(1, peak, *replicas) * 1.25)
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend(loc="upper right", ncols=4, frameon=False)
+
+
+def need_and_total(values: Sequence[Requirement]) -> tuple[list[int], list[int]]:
+    """What is needed and what is required with the reserve, for each piece of a course."""
+    return [value.need for value in values], [value.replicas for value in values]
 
 
 def _steps(function: StepFunction[int]) -> tuple[list[Any], list[int]]:
