@@ -5,6 +5,7 @@ No container runs here: a test writes into the Job's pod what the kubelet would,
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime, timedelta
@@ -19,10 +20,11 @@ from e2e.support.runners import end_runner, write_pod_status
 from e2e.support.workloads import condition
 from servingplan.benchmarking.report import report
 from servingplan.localcluster.audit import Write
+from servingplan.localcluster.failures import KubectlFailed
 from servingplan.localcluster.kubectl import Kubectl
 from support.benches import a_found_ramp
 from support.evidence import RUNNER, benchmark_document
-from support.specs import document
+from support.specs import document, scheduled
 
 NAME = "qwen3-l40s"
 NIGHT = "2026-12-01T01:00:00+01:00"
@@ -102,7 +104,11 @@ def runner(kubectl: Kubectl, *, size: int = 1, but: Collection[str] = ()) -> Obj
 
 def nothing_runs(kubectl: Kubectl) -> None:
     eventually(lambda: trial_pods(kubectl), lambda pods: not pods, what="no pod of the trial pool")
-    assert all(job["spec"].get("suspend") or job["status"].get("completionTime") for job in jobs(kubectl).values())
+    eventually(
+        lambda: [job["status"].get("active", 0) for job in jobs(kubectl).values()],
+        lambda active: not any(active),
+        what="no Job with a pod",
+    )
 
 
 def test_a_benchmark_runs_in_a_pool_of_its_own_that_is_gone_when_the_capacity_is_known(
@@ -207,3 +213,88 @@ def test_a_suspended_benchmark_gives_its_accelerators_back_and_goes_on_with_the_
     until_complete(kubectl, "False", "Running", generation=3)
     runner(kubectl, but={before["metadata"]["uid"]})
     assert list(jobs(kubectl)) == [before["metadata"]["labels"]["job-name"]]
+
+
+def test_a_benchmark_keeps_to_quiet_hours_and_gives_way_before_the_next_rise(
+    held, gpu_nodes, kubectl, namespace, operate
+):
+    gpu_nodes(1)
+    night = [{"name": "report", "start": "2026-12-01T02:00", "end": "2026-12-01T02:30", "requestsPerSecond": 9}]
+    kubectl.apply(plan(namespace, **scheduled(windows=None, overrides=night)))
+    kubectl.apply(benchmark_document(NAME, namespace, quietHoursOf={"name": "support-chat"}))
+    # The lead is 12 minutes and the handover 2: at 01:46 it gives way, at 02:30 it goes on.
+    operate(factor=60, at="2026-12-01T01:10:00+01:00")
+    before = runner(kubectl)
+    message = until_complete(kubectl, "False", "WaitingForQuietHours")["message"]
+    assert message == "ServingPlan support-chat is busy, or about to be, until Tue 1 Dec 02:30 CET"
+    nothing_runs(kubectl)
+    runner(kubectl, but={before["metadata"]["uid"]})
+    until_complete(kubectl, "False", "Running")
+    assert len(jobs(kubectl)) == 1
+
+
+def test_a_runner_that_fails_says_why_and_leaves_nothing_running(held, gpu_nodes, kubectl, namespace, operate):
+    gpu_nodes(1)
+    kubectl.apply(plan(namespace), benchmark_document(NAME, namespace))
+    operate()
+    pod = runner(kubectl)
+    words = {"exitCode": 3, "reason": "Error", "message": "http://qwen3-l40s-trial:8000 cannot be reached"}
+    again = [
+        {**each, "restartCount": 1, "lastState": {"terminated": words}} for each in pod["status"]["containerStatuses"]
+    ]
+    write_pod_status(kubectl, pod, {"containerStatuses": again})
+    (job,) = jobs(kubectl)
+    kubectl("patch", "job", job, "--type=merge", '--patch={"spec": {"activeDeadlineSeconds": 1}}')
+    message = until_complete(kubectl, "False", "RunnerFailed")["message"]
+    assert message.startswith(f"Job {job} failed: Job was active longer than specified deadline")
+    nothing_runs(kubectl)
+
+
+def test_a_deleted_benchmark_takes_all_that_runs_for_it_along(held, gpu_nodes, kubectl, namespace, operate):
+    gpu_nodes(1)
+    kubectl.apply(plan(namespace), benchmark_document(NAME, namespace))
+    operate()
+    runner(kubectl)
+    assert "finalizers" not in benchmark(kubectl)["metadata"]
+    kubectl("delete", "capacitybenchmark", NAME)
+    kinds = "deployments,services,jobs,pods"
+    eventually(lambda: kubectl.json("get", kinds)["items"], lambda left: not left, what="nothing of the benchmark left")
+
+
+def test_what_cannot_be_measured_says_so_with_every_problem_and_begins_when_they_are_gone(
+    held, gpu_nodes, kubectl, namespace, operate
+):
+    gpu_nodes(1)
+    kubectl.apply(benchmark_document(NAME, namespace))
+    operate(image="")
+    until_complete(kubectl, "False", "Invalid")
+    found = condition(benchmark(kubectl), "Valid")
+    assert found["status"] == "False"
+    assert "ServingPlan 'support-chat' does not exist in this namespace" in found["message"]
+    assert "evidence.runnerImage" in found["message"]
+    kubectl.apply(plan(namespace), benchmark_document(NAME, namespace, runner={"image": RUNNER}))
+    runner(kubectl)
+    assert condition(benchmark(kubectl), "Valid")["status"] == "True"
+
+
+def test_an_author_gets_no_more_by_a_benchmark_than_by_hand(installation, kubectl, namespace):
+    author = f"--as=system:serviceaccount:{namespace}:default"
+
+    def may(name: str, resource: str) -> None:
+        kubectl("create", "role", name, "--verb=create", f"--resource={resource}")
+        kubectl("create", "rolebinding", name, f"--role={name}", f"--serviceaccount={namespace}:default")
+
+    def said() -> str:
+        try:
+            return kubectl(
+                "create", "--dry-run=server", author, "-f", "-", stdin=json.dumps(benchmark_document(NAME, namespace))
+            )
+        except KubectlFailed as refusal:
+            return str(refusal)
+
+    may("benchmarks", "capacitybenchmarks.servingplan.dev")
+    eventually(said, lambda words: "you may not create jobs.batch in namespace" in words, what="a refusal for Jobs")
+    may("jobs", "jobs.batch")
+    eventually(said, lambda words: "you may not create deployments.apps in" in words, what="a refusal for Deployments")
+    may("deployments", "deployments.apps")
+    eventually(said, lambda words: f"{NAME} created" in words, what="nothing to refuse")

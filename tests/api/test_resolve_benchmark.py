@@ -105,6 +105,7 @@ def test_a_plan_whose_capacity_is_missing_and_whose_calendar_is_gone_can_be_meas
         ),
         (benchmark_document(), {"support-chat": document(workload=None)}, DEFAULTS, [("spec.objectives", "Required")]),
         (benchmark_document(), PLANS, RunnerDefaults(), [("spec.runner.image", "NoRunnerImage")]),
+        (benchmark_document(), PLANS, RunnerDefaults(image=""), [("spec.runner.image", "NoRunnerImage")]),
         (
             benchmark_document(runner={"resources": {"claims": {}}}),
             {},
@@ -135,6 +136,7 @@ def test_a_plan_whose_capacity_is_missing_and_whose_calendar_is_gone_can_be_meas
         "an-engine-with-an-owned-argument",
         "no-objectives",
         "no-image",
+        "an-empty-image",
         "three-at-once",
         "four-of-form",
     ],

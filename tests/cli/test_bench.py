@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -18,8 +19,10 @@ import pytest
 import yaml
 
 from cli.runs import ROOT, WORKED_EXAMPLE, process
+from servingplan.api.benchmark_report import bench_report
 from servingplan.benchmarking import measuring
-from servingplan.benchmarking.record import document, write
+from servingplan.benchmarking.goodput import Block
+from servingplan.benchmarking.record import document, read, write
 from servingplan.planning.units import format_duration
 from support import fake_vllm
 from support.benches import a_ramp, a_run, a_void
@@ -271,3 +274,45 @@ def test_a_broken_throughput_is_one_clear_error(cli, tmp_path):
     done = cli("bench", "throughput", "--result", str(file))
     assert done.exit_code == 1
     assert "requests_per_second" in done.stderr
+
+
+# ---- the report of a runner ----
+
+
+def test_a_report_says_how_the_ramp_ended_and_ends_well(cli, bench, tmp_path):
+    file = tmp_path / "report"
+    done = cli(*bench("--longest", "1ms", "--report", str(file)))
+    assert done.exit_code == 0, done.output
+    found = bench_report(file.read_text())
+    assert (found["outcome"], found["vllm"]) == ("OutOfTime", "0.32.0")
+    assert [level["runs"] + level["void"] for level in found["levels"]] == [1]
+    assert len(file.read_bytes()) <= 4096
+
+
+def judged(run, criteria: int):
+    """The same run, by as many criteria, all alike."""
+    blocks = tuple(Block(sent=block.sent, met=block.met * criteria) for block in run.blocks)
+    return replace(run, blocks=blocks)
+
+
+def test_a_ramp_that_was_found_reports_it_and_a_resumed_one_measures_nothing_again(cli, bench, tmp_path):
+    cli(*bench("--longest", "1ms"))
+    state = read(tmp_path / "ramp.json")
+    runs = [a_run(10.0, 0.999, seed=n, a_block=1000) for n in range(5)]
+    above = [a_run(11.0, 0.9, seed=n, a_block=1000) for n in range(5, 8)]
+    two_criteria = [
+        replace(run, blocks=tuple(Block(sent=b.sent, met=b.met * len(state.ramp.criteria)) for b in run.blocks))
+        for run in (*runs, *above)
+    ]
+    write(replace(state, runs=tuple(two_criteria)), tmp_path / "ramp.json")
+    file = tmp_path / "report"
+    done = cli(*bench("--longest", "30m", "--report", str(file)))
+    assert done.exit_code == 0, done.output
+    found = bench_report(file.read_text())
+    assert (found["outcome"], found["requestsPerSecond"], found["failingRequestsPerSecond"]) == ("Found", 10, 11)
+
+
+def test_a_report_that_cannot_be_written_is_one_clear_error(cli, bench):
+    done = cli(*bench("--longest", "1ms", "--report", "/nowhere/report"))
+    assert done.exit_code == 2
+    assert "--report /nowhere/report cannot be written" in done.stderr

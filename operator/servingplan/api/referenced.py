@@ -84,13 +84,13 @@ def runner(wire: RunnerSpec, path: str, defaults: RunnerDefaults) -> Runner:
     """The runner. Raises InputError where nobody names an image, and for resources that are none."""
     image = wire.image or defaults.image
     problems = [*_resource_problems(wire.resources, f"{path}.resources")]
-    if image is None:
+    if not image:
         message = (
             "no image is known that has vLLM and servingplan[bench]: name one here, or have whoever installed the "
             "operator set the chart's value evidence.runnerImage; its image is built with `make runner-image`"
         )
         problems.append(Problem(path=f"{path}.image", reason="NoRunnerImage", message=message))
-    if problems or image is None:
+    if problems or not image:
         raise InputError(*problems)
     claim = None if wire.volume is None else wire.volume.persistent_volume_claim.claim_name
     return Runner(image=image, resources=wire.resources, claim=claim)
