@@ -5,6 +5,7 @@ The tree::
     ServingPlanError
     ├── InputError               the user's input: list every problem, exit code 1, never retried
     │   ├── InvalidPlan          a plan that does not resolve: the operator keeps the last good replicas
+    │   ├── UnreadableTrace      simulation: recorded rates that cannot be used
     │   └── ToolchainProblem     localcluster: no Go that can build the control plane
     ├── UsageError               the command line was used wrongly: exit code 2
     ├── CheckFailed              a check that was asked for does not hold: exit code 4

@@ -1,0 +1,1 @@
+"""The policy benchmark: `python -m benchmarks.policy`."""

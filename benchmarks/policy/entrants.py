@@ -1,0 +1,107 @@
+"""Who competes, and with which settings: everybody has `SETTINGS` of them.
+
+In: a workload and the rules of a case. Out: a ledger with one entry per setting. The platform's autoscalers keep their
+stabilization; the others are tried with the platform's five minutes and with one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+from typing import TypeAlias
+
+import numpy as np
+
+from servingplan.simulation import policies
+from servingplan.simulation.fleet import Ledger, Rules, run
+from servingplan.simulation.history import learn
+from servingplan.simulation.replay import choose_margins
+from servingplan.simulation.workload import Workload
+
+SETTINGS = 24
+
+HPA_STABILIZATION_S = 300.0
+"""Kubernetes' default for scaling down."""
+
+STABILIZATIONS_S = (60.0, HPA_STABILIZATION_S)
+"""What policies that bring an autoscaler of their own are tuned over."""
+
+OUR_STABILIZATION_S = 120.0
+
+OURS = "this operator"
+ONE_MARGIN = "this operator, one margin for all"
+
+SHARES = tuple(float(share) for share in np.geomspace(0.0002, 0.5, SETTINGS))
+"""Of requests that head room leaves without a replica in time."""
+
+PRICES = tuple(float(price) for price in np.geomspace(100, 400_000, SETTINGS))
+"""Replica-hours a day for missing all requests of a day."""
+
+Entrant: TypeAlias = Callable[[Workload, Rules], Ledger]
+
+
+def static_peak(load: Workload, rules: Rules, known_days: int) -> Ledger:
+    """As many replicas at all times as shares of the first days' largest rate need."""
+    shares = np.geomspace(0.4, 4, SETTINGS).tolist()
+    return run(load, policies.static_peak(load, shares, known_days=known_days), [0.0] * SETTINGS, rules)
+
+
+def hpa(load: Workload, rules: Rules) -> Ledger:
+    """8 targets, and the metric as it is, or averaged over one or three minutes."""
+    targets = np.linspace(0.9, 0.1, 8).tolist()
+    return run(load, policies.hpa_in_flight(targets, (30, 60, 180)), [HPA_STABILIZATION_S] * SETTINGS, rules)
+
+
+def keda(load: Workload, rules: Rules) -> Ledger:
+    """4 targets, 6 sizes of the cron."""
+    targets, crons = _columns((0.9, 0.7, 0.5, 0.3), (0.7, 1.0, 1.3, 1.7, 2.2, 3.0))
+    policy = policies.keda_cron(load, targets, crons, start_s=rules.start_s)
+    return run(load, policy, [HPA_STABILIZATION_S] * SETTINGS, rules)
+
+
+def rate_reactive(load: Workload, rules: Rules) -> Ledger:
+    """6 margins, two and five minutes of arrivals, both stabilizations."""
+    stabilizations, windows, margins = _columns(STABILIZATIONS_S, (120, 300), (1.05, 1.2, 1.5, 2.0, 3.0, 5.0))
+    return run(load, policies.rate_reactive(load, margins, [int(s) for s in windows]), stabilizations, rules)
+
+
+def cron_rate(load: Workload, rules: Rules) -> Ledger:
+    """4 margins, 3 sizes of the cron, both stabilizations."""
+    stabilizations, margins, crons = _columns(STABILIZATIONS_S, (1.05, 1.3, 1.7, 2.5), (0.7, 1.0, 1.4))
+    return run(load, policies.cron_rate(load, margins, crons, start_s=rules.start_s), stabilizations, rules)
+
+
+def schedule_alone(load: Workload, rules: Rules) -> Ledger:
+    """24 margins on the learned profile."""
+    margins = np.geomspace(0.7, 8, SETTINGS).tolist()
+    return run(load, policies.schedule_alone(load, margins, start_s=rules.start_s), [0.0] * SETTINGS, rules)
+
+
+def knative_like(load: Workload, rules: Rules) -> Ledger:
+    """8 targets, 3 thresholds of panic."""
+    targets, panics = _columns(np.linspace(0.9, 0.1, 8).tolist(), (1.3, 1.6, 2.0))
+    return run(load, policies.knative_like(targets, panics), [HPA_STABILIZATION_S] * SETTINGS, rules)
+
+
+def ours(load: Workload, rules: Rules) -> dict[str, Ledger]:
+    """24 margins side by side; and 24 prices, each of which chooses among these margins every night."""
+    known = learn(load, start_s=rules.start_s, wait_limit_s=rules.wait_limit_s, shares=SHARES)
+    stabilizations = [OUR_STABILIZATION_S] * SETTINGS
+    margins = run(load, policies.foresighted(known), stabilizations, rules)
+    chosen = choose_margins(margins, SHARES, PRICES)
+    return {OURS: run(load, policies.foresighted(known, chosen), stabilizations, rules), ONE_MARGIN: margins}
+
+
+BASELINES: Mapping[str, Entrant] = {
+    "HPA in-flight": hpa,
+    "KEDA cron + in-flight": keda,
+    "rate-reactive": rate_reactive,
+    "cron + rate": cron_rate,
+    "schedule alone": schedule_alone,
+    "AIBrix-like": knative_like,
+}
+
+
+def _columns(*values: Sequence[float]) -> list[list[float]]:
+    """Every combination of the values, the last ones changing fastest, as one column for each."""
+    return [list(column) for column in zip(*product(*values), strict=True)]

@@ -1,0 +1,183 @@
+"""The policies that are compared. Each takes a workload and its settings and gives a `Policy` for the fleet.
+
+A policy sees what arrived before a slice, its own fleet, and, as far as it has a schedule, earlier days. All but
+`foresighted` are what teams run today.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from servingplan.planning import foresight
+from servingplan.simulation.fleet import Policy, Seen
+from servingplan.simulation.history import Forecast, History, profile
+from servingplan.simulation.windows import Array, coming_maximum, trailing_mean
+from servingplan.simulation.workload import DAY_S, HOUR_S, SLICE_S, Workload
+
+TOLERANCE = 0.1
+"""Of an HPA: it leaves replicas alone while the metric is within a tenth of its target (Kubernetes' default)."""
+
+SERVICE_S = 10.0
+"""How long a request is being served at capacity: 240 output tokens at 40 ms and a second to the first."""
+
+PANIC_S, STABLE_S = 60, 180
+"""The two windows of a Knative-style autoscaler as AIBrix has it."""
+
+LEAST = 1e-4
+"""Replicas. Rounding errors of that size start no replica."""
+
+
+def _column(values: Sequence[float]) -> Array:
+    return np.array(values, np.float32)[:, None]
+
+
+def _whole(wanted: Array) -> Array:
+    whole: Array = np.ceil(wanted - np.float32(LEAST))
+    return whole
+
+
+def static_peak(load: Workload, shares: Sequence[float], *, known_days: int) -> Policy:
+    """As many as `shares` of the largest rate of the first days need, at all times."""
+    fixed = _whole(load.rates[: known_days * DAY_S // load.step_s].max(axis=0) * _column(shares))
+    return lambda _i, _seen: fixed
+
+
+class _InFlight:
+    """Requests in flight in units of one replica's at capacity, averaged over so many of the last slices.
+
+    Little's law: those being served are busy x service time; those waiting are added.
+    """
+
+    def __init__(self, slices: int) -> None:
+        self._slices = slices
+        self._last: deque[Array] = deque(maxlen=slices)
+
+    def __call__(self, seen: Seen) -> Array:
+        self._last.append(seen.busy + seen.queue / np.float32(SERVICE_S))
+        total = self._last[0]
+        for one in islice(self._last, 1, None):
+            total = total + one
+        return total / np.float32(len(self._last))
+
+
+def _hpa(in_flight: Array, target: Array, held: Array) -> Array:
+    """The HPA's rule: ceil(metric / target), unless that is within the tolerance of what is there."""
+    ratio = in_flight / (target * held)
+    return np.where(np.abs(ratio - 1) <= TOLERANCE, held, _whole(in_flight / target))
+
+
+def hpa_in_flight(targets: Sequence[float], windows_s: Sequence[int]) -> Policy:
+    """An HPA on requests in flight per replica; targets as shares of what one has at capacity.
+
+    windows_s: over how long the metric is averaged. The settings are all targets with the first, then with the next.
+    """
+    target = _column([*targets] * len(windows_s))
+    measured = [_InFlight(max(1, seconds // SLICE_S)) for seconds in windows_s]
+    parts = [slice(k * len(targets), (k + 1) * len(targets)) for k in range(len(windows_s))]
+
+    def wanted(_i: int, seen: Seen) -> Array:
+        in_flight = np.concatenate([one(seen)[part] for one, part in zip(measured, parts, strict=True)])
+        return _hpa(in_flight, target, seen.held)
+
+    return wanted
+
+
+def keda_cron(load: Workload, targets: Sequence[float], crons: Sequence[float], *, start_s: float) -> Policy:
+    """KEDA: an HPA on requests in flight, and a cron trigger per hour of the day whose replicas are a minimum.
+
+    The cron has `crons` of each hour's largest rate on earlier days, and begins a start time early: better than most.
+    """
+    target, share, measured = _column(targets), _column(crons), _InFlight(1)
+    floor = _hourly(load, start_s)
+
+    def wanted(i: int, seen: Seen) -> Array:
+        return np.maximum(_hpa(measured(seen), target, seen.held), _whole(floor[i] * share))
+
+    return wanted
+
+
+def rate_reactive(load: Workload, margins: Sequence[float], windows_s: Sequence[int]) -> Policy:
+    """The measured arrival rate over the known capacity, times a margin; each margin with its own window."""
+    rates = {seconds: trailing_mean(load.sums, seconds // SLICE_S) for seconds in set(windows_s)}
+    margin = _column(margins)
+    return lambda i, _seen: _whole(np.stack([rates[seconds][i] for seconds in windows_s]) * margin)
+
+
+def cron_rate(load: Workload, margins: Sequence[float], crons: Sequence[float], *, start_s: float) -> Policy:
+    """The larger of an hourly cron, as KEDA's, and the measured rate of the last 2 minutes times a margin."""
+    rate, floor = trailing_mean(load.sums, 120 // SLICE_S), _hourly(load, start_s)
+    margin, share = _column(margins), _column(crons)
+    return lambda i, _seen: _whole(np.maximum(rate[i] * margin, floor[i] * share))
+
+
+def schedule_alone(load: Workload, margins: Sequence[float], *, start_s: float) -> Policy:
+    """The learned profile, a start time ahead, times a margin; deaf to what arrives."""
+    ahead, margin = coming_maximum(load.by_slice(profile(load)), round(start_s / SLICE_S) + 1), _column(margins)
+    return lambda i, _seen: _whole(ahead[i] * margin)
+
+
+def knative_like(targets: Sequence[float], panics: Sequence[float]) -> Policy:
+    """AIBrix-like: a stable and a panic window over requests in flight; in panic it only goes up.
+
+    Panic begins where the short window asks for `panics` times what is there, and ends a stable window later.
+    """
+    target, panic = _column(targets), _column(panics)
+    stable, short = _InFlight(STABLE_S // SLICE_S), _InFlight(PANIC_S // SLICE_S)
+    state: dict[str, Array] = {}
+
+    def wanted(_i: int, seen: Seen) -> Array:
+        calm, hasty = _whole(stable(seen) / target), _whole(short(seen) / target)
+        left = state.get("left", np.zeros_like(seen.held))
+        left = np.where(hasty >= panic * seen.held, np.float32(STABLE_S / SLICE_S), np.maximum(left - 1, 0))
+        state["left"] = left
+        return np.where(left > 0, np.maximum(np.maximum(calm, hasty), seen.held), calm)
+
+    return wanted
+
+
+def foresighted(history: History, chosen: NDArray[np.int64] | None = None) -> Policy:
+    """Foresight, as this operator has it, with all margins of the history, or with those that were `chosen`.
+
+    chosen: by [day, setting, lane], which margin each setting has on each day.
+    """
+    lanes = np.arange(history.most.shape[1])
+
+    def sized(forecast: Forecast, i: int, day: int) -> Array:
+        rooms = forecast.head_room[day]
+        room = rooms if chosen is None else rooms[chosen[day], lanes]
+        size: Array = foresight.with_head_room(
+            np, forecast.expected[i], head_room=room, spread=forecast.spread[i], most=history.most[day]
+        )
+        return size
+
+    def wanted(i: int, seen: Seen) -> Array:
+        day = i * SLICE_S // DAY_S
+        replicas: Array = foresight.replicas(
+            np,
+            raise_to=sized(history.rising, i, day),
+            keep_to=sized(history.lasting, i, day),
+            held=seen.held,
+            backlog_s=seen.queue,
+            ahead=history.ahead[i],
+        )
+        return replicas
+
+    return wanted
+
+
+def _hourly(load: Workload, start_s: float) -> Array:
+    """The mean over earlier days of its kind of each hour's largest rate, from a start time before the hour on."""
+    per_hour, per_day = HOUR_S // load.step_s, DAY_S // load.step_s
+    days = len(load.rates) // per_day
+    hours = load.rates[: days * per_day].reshape(days, 24, per_hour, -1).max(axis=2)
+    floors = np.zeros_like(hours)
+    for day in range(1, days):
+        same = load.days_off[:day] == load.days_off[day]
+        floors[day] = hours[:day][same if same.any() else ~same].mean(axis=0)
+    slices = np.repeat(floors.reshape(-1, hours.shape[-1]), HOUR_S // SLICE_S, axis=0)
+    return coming_maximum(slices, round(start_s / SLICE_S) + 1)
