@@ -28,8 +28,8 @@ STABILIZATIONS_S = (60.0, HPA_STABILIZATION_S)
 
 OUR_STABILIZATION_S = 120.0
 
-OURS = "this operator"
-ONE_MARGIN = "this operator, one margin for all"
+OURS = "foresight"
+ONE_MARGIN = "foresight, one margin for all"
 
 SHARES = tuple(float(share) for share in np.geomspace(0.0002, 0.5, SETTINGS))
 """Of requests that head room leaves without a replica in time."""

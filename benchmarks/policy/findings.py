@@ -41,7 +41,7 @@ class Row:
 
     best: the highest mean attainment of any setting. cost: over the clairvoyant fleet at the target. rising, worst:
     attainment in the first 15 minutes of rises, and of the worst tenant, at the target or at the best. hindsight: cost
-    over the clairvoyant fleet with each tenant's own setting, chosen afterwards. ours_rising: of this operator for the
+    over the clairvoyant fleet with each tenant's own setting, chosen afterwards. ours_rising: of foresight for the
     same hours. split: shares of hours at the setting nearest to the target.
     """
 
@@ -56,7 +56,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Against:
-    """The cost of this operator over a baseline's, each tenant's setting in hindsight, at an attainment both reach."""
+    """The cost of foresight over a baseline's, each tenant's setting in hindsight, at an attainment both reach."""
 
     name: str
     attainment: float
@@ -106,7 +106,7 @@ def _along(attainment: NDArray[np.float64], other: NDArray[np.float64]) -> float
 
 
 def _ours_for(outcome: Outcome, places: Places, hours: float) -> float:
-    """The attainment of this operator in the first minutes of rises for so many replica-hours."""
+    """The attainment of foresight in the first minutes of rises for so many replica-hours."""
     ours = outcome.standings[OURS]
     kept = tuned(ours, places)
     spent = ours.hours[kept][:, places].sum(axis=1)
@@ -147,7 +147,7 @@ def _hindsight(outcome: Outcome, standing: Standing, places: Places, seed: int) 
 
 
 def against(outcome: Outcome, places: Places, names: Sequence[str], *, seed: int) -> list[Against]:
-    """The cost of this operator over that of each baseline."""
+    """The cost of foresight over that of each baseline."""
     ours = hindsight(outcome.standings[OURS])
     found = []
     for name in names:

@@ -26,7 +26,7 @@ def told(outcome: Outcome, *, seed: int) -> Iterable[str]:
         yield ""
         yield from _table(rows(outcome, friendly, seed=seed))
         yield ""
-        yield "This operator over each baseline, each tenant's own setting in hindsight: " + _list(
+        yield "Foresight over each baseline, each tenant's own setting in hindsight: " + _list(
             against(outcome, friendly, baselines(outcome), seed=seed)
         )
         yield ""
@@ -41,7 +41,7 @@ def told(outcome: Outcome, *, seed: int) -> Iterable[str]:
 def _table(found: dict[str, Row]) -> Iterable[str]:
     yield (
         f"| policy | cost at {TARGET:.1%} | best attainment | own settings in hindsight | first 15 minutes of rises "
-        "| worst tenant | this operator's rises for the same hours | serving / starting / draining |"
+        "| worst tenant | foresight's rises for the same hours | serving / starting / draining |"
     )
     yield "|---|---|---|---|---|---|---|---|"
     for name, row in found.items():

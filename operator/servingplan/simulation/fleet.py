@@ -89,7 +89,8 @@ def serve(queue: Array, demand: Array, ready: Array, rules: Rules) -> Served:
     end = queue + (demand - ready) * np.float32(SLICE_S)
     limit = ready * np.float32(rules.wait_limit_s)
     low, high = np.minimum(queue, end), np.maximum(queue, end)
-    good = np.clip((limit - low + _LEAST_WORK) / (high - low + _LEAST_WORK), 0, 1)
+    share = (limit - low + _LEAST_WORK) / (high - low + _LEAST_WORK)
+    good = np.minimum(np.maximum(share, np.float32(0)), np.float32(1))
     busy = np.minimum(ready, queue / np.float32(SLICE_S) + demand)
     return Served(good=good, queue=np.clip(end, 0, ready * np.float32(rules.patience_s)), busy=busy)
 

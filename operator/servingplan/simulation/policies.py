@@ -141,7 +141,7 @@ def knative_like(targets: Sequence[float], panics: Sequence[float]) -> Policy:
 
 
 def foresighted(history: History, chosen: NDArray[np.int64] | None = None) -> Policy:
-    """Foresight, as this operator has it, with all margins of the history, or with those that were `chosen`.
+    """Foresight, with all margins of the history, or with those that were `chosen`.
 
     chosen: by [day, setting, lane], which margin each setting has on each day.
     """
