@@ -22,15 +22,16 @@ mpl.rcParams["svg.hashsalt"] = "servingplan"
 def draw(outcomes: Sequence[Outcome], folder: Path) -> None:
     """`friendly.svg`, `all.svg` and `rises.svg`: one panel for each case."""
     folder.mkdir(parents=True, exist_ok=True)
+    columns = min(3, len(outcomes))
     for name, everybody, rising in (("friendly", False, False), ("all", True, False), ("rises", False, True)):
-        figure = Figure(figsize=(4.2 * min(3, len(outcomes)), 3.4 * -(-len(outcomes) // 3) + 0.5), layout="constrained")
-        panels = figure.subplots(-(-len(outcomes) // 3), min(3, len(outcomes)), squeeze=False).ravel()
+        figure = Figure(figsize=(4.2 * columns, 3.4 * -(-len(outcomes) // 3) + 0.5), layout="constrained")
+        panels = figure.subplots(-(-len(outcomes) // 3), columns, squeeze=False).ravel()
         for panel, outcome in zip(panels, outcomes, strict=False):
             _panel(panel, outcome, everybody=everybody, rising=rising)
         for panel in panels[len(outcomes) :]:
             panel.set_axis_off()
         handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
+        figure.legend(handles, labels, loc="outside lower center", ncols=min(5, 2 * columns), fontsize=8, frameon=False)
         figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
 
 
