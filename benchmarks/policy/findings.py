@@ -42,13 +42,15 @@ class Row:
     best: the highest mean attainment of any setting. cost: over the clairvoyant fleet at the target. rising, worst:
     attainment in the first 15 minutes of rises, and of the worst tenant, at the target or at the best. hindsight: cost
     over the clairvoyant fleet with each tenant's own setting, chosen afterwards. ours_rising: of foresight for the
-    same hours. split: shares of hours at the setting nearest to the target.
+    same hours. worst_hour, split: the least attainment of any hour of the week, over
+    tenants, and shares of hours, at the setting nearest to the target.
     """
 
     best: float
     cost: Figure
     rising: float
     worst: float
+    worst_hour: float
     hindsight: Figure
     ours_rising: float
     split: Mapping[str, float]
@@ -88,6 +90,7 @@ def _row(outcome: Outcome, standing: Standing, places: Places, seed: int) -> Row
         cost=_figure(lambda draw: cost(places[draw]), len(places), seed),
         rising=_along(means, np.nanmean(standing.rising[kept][:, places], axis=1)),
         worst=_along(means, attainment[:, places].min(axis=1)),
+        worst_hour=float(np.nanmin(np.nanmean(standing.weekly[:, kept[nearest]][:, places], axis=1))),
         hindsight=_hindsight(outcome, standing, places, seed),
         ours_rising=_ours_for(outcome, places, hours[nearest, places].sum()),
         split={name: float(share[kept][nearest]) for name, share in standing.split.items()},

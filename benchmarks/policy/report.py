@@ -41,15 +41,16 @@ def told(outcome: Outcome, *, seed: int) -> Iterable[str]:
 def _table(found: dict[str, Row]) -> Iterable[str]:
     yield (
         f"| policy | cost at {TARGET:.1%} | best attainment | own settings in hindsight | first 15 minutes of rises "
-        "| worst tenant | foresight's rises for the same hours | serving / starting / draining |"
+        "| worst tenant | worst hour of the week | foresight's rises for the same hours "
+        "| serving / reserve / starting / draining |"
     )
-    yield "|---|---|---|---|---|---|---|---|"
+    yield "|---|---|---|---|---|---|---|---|---|"
     for name, row in found.items():
         bold = "**" if name == OURS else ""
         split = " / ".join(f"{share:.0%}" for share in row.split.values())
         yield (
-            f"| {bold}{name}{bold} | {_told(row.cost)} | {row.best:.2%} | {_told(row.hindsight)} | {row.rising:.1%} "
-            f"| {row.worst:.1%} | {row.ours_rising:.1%} | {split} |"
+            f"| {bold}{name}{bold} | {_told(row.cost)} | {row.best:.2%} | {_told(row.hindsight)} "
+            f"| {row.rising:.1%} | {row.worst:.1%} | {row.worst_hour:.1%} | {row.ours_rising:.1%} | {split} |"
         )
 
 
