@@ -65,6 +65,7 @@ class Load:
     queue_s: float = 0.005
     prompt_tokens: int = 100
     output_tokens: int = 50
+    prefix_hit_share: float = 0.0
 
 
 class _Series:
@@ -94,6 +95,9 @@ class _Series:
             registry=self.registry,
         )
         self.prompts = self._histogram("request_prompt_tokens", edges["tokens"])
+        self.outputs = self._histogram("request_generation_tokens", edges["tokens"])
+        self.prefix_queries = self._each(Counter, "prefix_cache_queries", "Prefix cache queries, in queried tokens.")
+        self.prefix_hits = self._each(Counter, "prefix_cache_hits", "Prefix cache hits, in cached tokens.")
         self.ttft = self._histogram("time_to_first_token_seconds", edges["ttft"])
         self.token = self._histogram("inter_token_latency_seconds", edges["tpot"])
         self.tpot = self._histogram("request_time_per_output_token_seconds", edges["tpot"])
@@ -144,6 +148,9 @@ class _Series:
         self.finished.labels(self._model, str(engine), "length").inc()
         self.prompts[engine].observe(load.prompt_tokens)
         self.prompt_tokens[engine].inc(load.prompt_tokens)
+        self.outputs[engine].observe(load.output_tokens)
+        self.prefix_queries[engine].inc(load.prompt_tokens)
+        self.prefix_hits[engine].inc(load.prompt_tokens * load.prefix_hit_share)
         self.output_tokens[engine].inc(load.output_tokens)
         self.tpot[engine].observe(load.tpot_s)
         self.token[engine].observe(load.tpot_s)

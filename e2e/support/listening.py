@@ -13,8 +13,8 @@ from e2e.support.plans import Object, events, until_condition, until_status
 from servingplan.localcluster.kubectl import Kubectl
 from support.specs import document
 
-TWO_POLLS = 30
-"""Queries of the operator; a poll has 13 signals."""
+TWO_POLLS = 36
+"""Queries of the operator; a poll has 16 signals."""
 
 SCALE_DOWN = {"step": 1, "every": "2m", "stabilization": "5m"}
 

@@ -103,11 +103,11 @@ def test_what_does_nothing_yet_is_not_in_the_schema():
     spec = plan_schema()["properties"]["spec"]["properties"]
     later = {"batch", "overflow", "maintenance", "sovereignty"}
     assert not later & set(spec)
-    assert set(spec["capacity"]["properties"]) == {"requestsPerSecond", "perPoolSize"}
+    assert set(spec["capacity"]["properties"]) == {"requestsPerSecond", "perPoolSize", "benchmarkRef"}
     assert set(spec["workload"]["properties"]) == {"tokens", "objectives"}
     assert set(spec["leadTime"]["properties"]) == {"declared", "margin", "learn", "max"}
     assert set(spec["scaleDown"]["properties"]) == {"step", "every", "stabilization"}
-    assert spec["feedback"]["properties"]["raiseWhen"]["properties"]["inFlightPerReplica"]["type"] == "number"
+    assert spec["feedback"]["properties"]["raiseWhen"]["properties"]["inFlightPerReplica"]["x-kubernetes-int-or-string"]
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_everything_that_is_stated_arrives() -> None:
         staleAfter="2m30s",
         raiseWhen={
             "arrivals": False,
-            "inFlightPerReplica": 40.5,
+            "inFlightPerReplica": 40,
             "tpotBreach": False,
             "ttftBreach": False,
             "waitingPerReplica": 12,
@@ -73,7 +73,7 @@ def test_everything_that_is_stated_arrives() -> None:
         source=PrometheusSource(name="central"),
         raise_when=RaiseWhen(
             arrivals=False,
-            in_flight_per_replica=Decimal("40.5"),
+            in_flight_per_replica=Decimal(40),
             tpot_breach=False,
             ttft_breach=False,
             waiting_per_replica=Decimal(12),
@@ -122,10 +122,12 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "a list for a number": (
         {"raiseWhen": {"waitingPerReplica": [1]}}, "raiseWhen.waitingPerReplica", "write auto, or a number",
     ),
-    "auto where nothing is measured yet": (
-        {"raiseWhen": {"inFlightPerReplica": "auto"}}, "raiseWhen.inFlightPerReplica", "must be a number",
+    "a part of a request in flight": (
+        {"raiseWhen": {"inFlightPerReplica": 40.5}}, "raiseWhen.inFlightPerReplica", "write auto, or a number",
     ),
-    "in flight: none": ({"raiseWhen": {"inFlightPerReplica": 0}}, "raiseWhen.inFlightPerReplica", "must be above 0"),
+    "in flight: none": (
+        {"raiseWhen": {"inFlightPerReplica": 0}}, "raiseWhen.inFlightPerReplica", "write auto, or a number",
+    ),
     "a share above all": ({"raiseWhen": {"preemptionShare": 1.1}}, "raiseWhen.preemptionShare", "must be at most 1"),
     "a path without its slash": ({"scrape": {"path": "metrics"}}, "scrape.path", "for example /metrics"),
     "a port in capitals": ({"scrape": {"port": "HTTP"}}, "scrape.port", "for example http or 8000"),

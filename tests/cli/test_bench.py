@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shlex
@@ -20,10 +21,14 @@ import yaml
 
 from cli.runs import ROOT, WORKED_EXAMPLE, process
 from servingplan.api.benchmark_report import bench_report
+from servingplan.api.documents import read_plans
+from servingplan.api.resolve import resolve
 from servingplan.benchmarking import measuring
 from servingplan.benchmarking.goodput import Block
 from servingplan.benchmarking.record import document, read, write
+from servingplan.benchmarking.search import Measure
 from servingplan.planning.units import format_duration
+from servingplan.reporting.hours import nominal_month
 from support import fake_vllm
 from support.benches import a_ramp, a_run, a_void
 
@@ -228,6 +233,65 @@ def test_the_worked_examples_capacity_comes_from_a_bench_and_replicas_follow(cli
     file.write_text(yaml.safe_dump(plan))
     asked = json.loads(cli("plan", str(file), "--from", "2026-12-01", "--days", "1", "-o", "json").stdout)
     assert {entry["replicas"] for entry in asked["required"]} == {2, 5}
+
+
+SHARES = {5.0: 0.995, 6.0: 0.93}
+
+
+def simulated(rate: float) -> float:
+    """The share of good requests, on a line through those at 5/s and 6/s: 99 % hold up to 5.07/s."""
+    return min(1.0, SHARES[5.0] + (rate - 5.0) * (SHARES[6.0] - SHARES[5.0]))
+
+
+def test_the_worked_example_comes_out_of_a_benchmark_that_it_refers_to(cli, tmp_path):
+    """A search over runs that hold 99 % at 5/s and 93 % at 6/s finds 5/s: four and one replicas, 2,252 GPU-hours."""
+    kept = a_ramp(start=5.0)
+    while isinstance(step := kept.step, Measure):
+        kept = kept.with_run(
+            a_run(step.rate, simulated(step.rate), seed=len(kept.runs), a_block=1000, extended=step.extended)
+        )
+    write(kept, tmp_path / "ramp.json")
+    result = cli("bench", "show", str(tmp_path / "ramp.json"), "--as-benchmark", "--name", "qwen3-14b-l40s").stdout
+    plan = yaml.safe_load(Path(WORKED_EXAMPLE).read_text())
+    plan["spec"]["capacity"] = {"benchmarkRef": {"name": "qwen3-14b-l40s"}}
+    found = yaml.safe_load(result)
+    found["metadata"]["namespace"] = plan["metadata"]["namespace"]
+    file = tmp_path / "plan.yaml"
+    file.write_text(yaml.safe_dump_all([plan, found]))
+    asked = json.loads(cli("plan", str(file), "--from", "2026-12-01", "--days", "1", "-o", "json").stdout)
+    assert found["status"]["capacity"]["requestsPerSecond"] == 5.0
+    assert {entry["replicas"] for entry in asked["required"]} == {2, 5}
+    (found_plan,) = read_plans([str(file)], standard_input=io.StringIO())
+    resolved = resolve(found_plan.document.body, found_plan.references)
+    month = nominal_month(resolved)
+    assert (round(month.required), round(month.flat_peak)) == (2252, 3650)
+
+
+def test_a_result_says_what_was_measured_at_what_and_of_which_pools(cli, ramp_file):
+    eight = [a_run(27.3, 0.999, seed=seed, a_block=1000) for seed in range(8)]
+    one, pool = ramp_file(name="one.json"), ramp_file(*eight, name="eight.json", replicas=8)
+    found = json.loads(cli("bench", "show", pool, one, "--as-benchmark", "-o", "json").stdout)
+    status = found["status"]
+    assert (found["kind"], found["metadata"]["name"]) == ("CapacityBenchmark", "eight")
+    assert [size["replicas"] for size in status["capacity"]["perPoolSize"]] == [1, 8]
+    assert status["atCapacity"]["prefixHitShare"] == 0
+    assert status["fingerprint"]["objectives"]["goodputShare"] == 0.99
+    assert [(one["type"], one["status"]) for one in status["conditions"]] == [("Complete", "True")]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--as-benchmark", "--name", "Not A Name"), "is no name for a CapacityBenchmark"),
+        (("--as-benchmark", "--as-capacity"), "state one of them"),
+        (("--as-benchmark", "-o", "svg"), "is text, not svg"),
+    ],
+    ids=["a name that Kubernetes refuses", "two forms", "a picture"],
+)
+def test_a_result_that_cannot_be_printed_says_why(cli, ramp_file, options, says):
+    done = cli("bench", "show", ramp_file(), *options)
+    assert done.exit_code == 2
+    assert says in done.stderr
 
 
 def test_another_capacity_gives_other_replicas(cli, ramp_file, tmp_path):

@@ -52,6 +52,9 @@ def test_a_recorded_burst_is_read() -> None:
         kv_usage=0,
         prompts=103,
         prompt_tokens=8699,
+        output_tokens=5888,
+        prefix_queries=8699,
+        prefix_hits=0,
         ttft=Within(below=28, above=50, count=103),  # 1.5 s lies between the edges 1 s and 2.5 s
         tpot=Within(below=102, above=102, count=103),
         queue=Within(below=26, above=26, count=103),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from servingplan.errors import Problem
 from servingplan.planning.acceptance import Gate, Missing
+from servingplan.planning.measured import Fingerprint, Measured
 from servingplan.planning.plan import (
     Bounds,
     Calendar,
@@ -257,6 +258,7 @@ OUTSIDE_THE_ENGINE = {
     "bounds": st.builds(lambda low, more: Bounds(minimum=low, maximum=low + more), COUNTS, COUNTS),
     "feedback": st.none() | st.builds(lambda extra: a_feedback(max_extra=extra), COUNTS),
     "acceptance": st.none() | st.just(Gate(evaluation="fp8", found=Missing.ABSENT)),
+    "measured": st.none() | st.just(Measured(benchmark="l40s", fingerprint=Fingerprint(digest="sha256:d"))),
     "warnings": st.just((Problem(path="spec", reason="Warning", message="text"),)),
 }
 

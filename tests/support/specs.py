@@ -7,7 +7,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-from servingplan.api.references import Kind, Reference, References
+from servingplan.api.references import Kind, Reference, References, content
 from servingplan.api.yaml_reader import read_yaml
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -55,6 +55,46 @@ def scheduled(**changes: Any) -> dict[str, Any]:
 def config_maps(data: Mapping[str, Mapping[str, str] | None]) -> References:
     """What a plan refers to, where that is ConfigMaps alone: their data by name."""
     return {Reference(Kind.CONFIG_MAP, name): entries for name, entries in data.items()}
+
+
+RESULT: Mapping[str, Any] = {
+    "capacity": {
+        "requestsPerSecond": 5.0,
+        "failingRequestsPerSecond": 5.12,
+        "perPoolSize": [{"replicas": 1, "requestsPerSecond": 5.0, "failingRequestsPerSecond": 5.12}],
+    },
+    "atCapacity": {
+        "inFlightMean": 40.0,
+        "unloadedTtftP95Seconds": 0.3,
+        "inputTokens": 850.0,
+        "outputTokens": 240.0,
+        "prefixHitShare": 0.4,
+    },
+    "fingerprint": {"digest": "sha256:none"},
+    "conditions": [{"type": "Complete", "status": "True", "reason": "Found", "message": "the ramp is done"}],
+}
+"""The status of a CapacityBenchmark that found 5/s."""
+
+
+def benchmark(name: str = "l40s", namespace: str = "llm", **changes: Any) -> dict[str, Any]:
+    """A CapacityBenchmark with the status `RESULT`; fields of it replaced, None removes one."""
+    status = {**deepcopy(dict(RESULT)), **changes}
+    return {
+        "apiVersion": "servingplan.dev/v1alpha1",
+        "kind": "CapacityBenchmark",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "planRef": {"name": "support-chat"},
+            "prompts": {"configMap": {"name": "prompts", "key": "prompts.jsonl"}},
+        },
+        "status": {key: value for key, value in status.items() if value is not None},
+    }
+
+
+def measured_by(found: Mapping[str, Any] | None, name: str = "l40s") -> References:
+    """What a plan refers to, where that is one CapacityBenchmark; None where it does not exist."""
+    known = None if found is None else content(Kind.BENCHMARK, found)
+    return {Reference(Kind.BENCHMARK, name): known}
 
 
 def config_map(name: str, data: Mapping[str, str], namespace: str = "llm") -> dict[str, Any]:

@@ -52,12 +52,17 @@ def _objectives(**objectives: Any) -> dict[str, Any]:
     return document(workload={"objectives": objectives})
 
 
+def _in_flight(value: Any) -> dict[str, Any]:
+    return _feedback(raiseWhen={"inFlightPerReplica": value})
+
+
 def _waiting(value: Any) -> dict[str, Any]:
     return _feedback(raiseWhen={"waitingPerReplica": value})
 
 
 _ACCEPTANCE = {"evaluationRef": {"name": "fp8"}}
 _HPA = targeting("HorizontalPodAutoscaler", "autoscaling/v2")
+_IN_FLIGHT = "spec.feedback.raiseWhen.inFlightPerReplica"
 _WAITING = "spec.feedback.raiseWhen.waitingPerReplica"
 _WINDOW = "spec.schedule.windows[0]"
 _OVERRIDE = "spec.schedule.overrides[0]"
@@ -93,6 +98,12 @@ _CASES: tuple[tuple[str, dict[str, Any], Rule, str], ...] = (
     (
         "two capacities",
         document(capacity={"requestsPerSecond": 5, "perPoolSize": [{"replicas": 1, "requestsPerSecond": 5}]}),
+        rules.ONE_CAPACITY,
+        "spec.capacity",
+    ),
+    (
+        "a number and a benchmark",
+        document(capacity={"requestsPerSecond": 5, "benchmarkRef": {"name": "l40s"}}),
         rules.ONE_CAPACITY,
         "spec.capacity",
     ),
@@ -187,6 +198,8 @@ _CASES: tuple[tuple[str, dict[str, Any], Rule, str], ...] = (
     ("fewer than none waiting", _waiting(-1), rules.AUTO_OR_NUMBER, _WAITING),
     ("more waiting than there can be", _waiting(100_001), rules.AUTO_OR_NUMBER, _WAITING),
     ("a word other than auto", _waiting("automatic"), rules.AUTO_OR_NUMBER, _WAITING),
+    ("a limit of none in flight", _in_flight(0), rules.AUTO_OR_AMOUNT, _IN_FLIGHT),
+    ("a word for what is in flight", _in_flight("automatic"), rules.AUTO_OR_AMOUNT, _IN_FLIGHT),
     ("readings of six minutes", _feedback(staleAfter="6m"), rules.STALE_LIMIT, "spec.feedback.staleAfter"),
     ("readings of no age", _feedback(staleAfter="0s"), rules.POSITIVE_DURATION, "spec.feedback.staleAfter"),
     (

@@ -12,13 +12,14 @@ from pydantic import Field, WithJsonSchema
 
 from servingplan.api import rules
 from servingplan.api.objectives import ObjectiveSpec
-from servingplan.api.wire import MAX_RATE, PATH_PATTERN, PORT_PATTERN, Name, Replicas, Wire, ruled
+from servingplan.api.wire import PATH_PATTERN, PORT_PATTERN, Name, Replicas, Wire, ruled
 from servingplan.planning.units import DURATION_PATTERN
 
-AUTO_OR_NUMBER: dict[str, Any] = {"x-kubernetes-int-or-string": True} | ruled(rules.AUTO_OR_NUMBER)
+_AUTO_OR: dict[str, Any] = {"x-kubernetes-int-or-string": True}
 
-Waiting = Annotated[Any, WithJsonSchema(AUTO_OR_NUMBER)]
-"""The rule alone judges it: a union would give one problem for each of its members."""
+Waiting = Annotated[Any, WithJsonSchema(_AUTO_OR | ruled(rules.AUTO_OR_NUMBER))]
+InFlight = Annotated[Any, WithJsonSchema(_AUTO_OR | ruled(rules.AUTO_OR_AMOUNT))]
+"""The rules alone judge them: a union would give one problem for each of its members."""
 
 StaleAfter = Annotated[
     str,
@@ -47,8 +48,10 @@ class RaiseWhenSpec(Wire):
     """Which signals may raise, and from which values on."""
 
     arrivals: bool = Field(default=True, description="More requests arrive than the schedule expects.")
-    in_flight_per_replica: Annotated[float, Field(gt=0, le=MAX_RATE)] | None = Field(
-        default=None, description="Requests running and waiting per replica, from which on one more is added."
+    in_flight_per_replica: InFlight = Field(
+        default=None,
+        description="Requests running and waiting per replica, from which on one more is added; auto is 85 % of those "
+        "at capacity, as the plan's benchmark measured them. Off where left out, and with auto without a benchmark.",
     )
     tpot_breach: bool = Field(default=True, description="The TPOT objective is not kept.")
     ttft_breach: bool = Field(default=True, description="The TTFT objective is not kept while requests wait.")

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 from servingplan.api.wire import MAX_REPLICAS
 from servingplan.errors import Problem
-from servingplan.planning.plan import CronWindow, Level, Plan, Rate, Total, Window
+from servingplan.planning.evidence import in_flight_limit
+from servingplan.planning.plan import Auto, CronWindow, Level, Plan, Rate, Total, Window
 from servingplan.planning.sizing import need
 from servingplan.planning.units import format_rate
 
@@ -19,7 +20,8 @@ SLICE = "/mig-"
 
 def implausible(plan: Plan) -> tuple[Problem, ...]:
     """The warnings of a plan."""
-    return (*_without_reserve(plan), *_over_slices(plan), *_below_base(plan), *_beyond_maximum(plan))
+    checks = (_without_reserve, _over_slices, _below_base, _beyond_maximum, _not_measured)
+    return tuple(problem for check in checks for problem in check(plan))
 
 
 def _without_reserve(plan: Plan) -> Iterator[Problem]:
@@ -87,6 +89,22 @@ def _beyond_maximum(plan: Plan) -> Iterator[Problem]:
                 message=f"{what} needs {_counted(wanted)} replicas, reserve included, but "
                 f"bounds.maxReplicas is {maximum}: raise the bound, or expect that it is not met",
             )
+
+
+def _not_measured(plan: Plan) -> Iterator[Problem]:
+    if plan.feedback is None or plan.feedback.raise_when.in_flight_per_replica is not Auto.AUTO:
+        return
+    if in_flight_limit(plan, plan.feedback.raise_when) is None:
+        source = (
+            "no benchmark measures the capacity"
+            if plan.measured is None
+            else (f"CapacityBenchmark {plan.measured.benchmark} does not say what was in flight at capacity")
+        )
+        yield Problem(
+            path="spec.feedback.raiseWhen.inFlightPerReplica",
+            reason="NotMeasured",
+            message=f"is auto, but {source}: the signal is off; state a number, or capacity.benchmarkRef",
+        )
 
 
 def _counted(replicas: int) -> str:

@@ -12,8 +12,8 @@ from enum import StrEnum
 from typing import Any
 
 from servingplan.api.evaluated import evaluation
+from servingplan.api.kinds import API_VERSION
 from servingplan.api.schema import plan_schema, walk
-from servingplan.api.v1alpha1 import API_VERSION
 from servingplan.planning.acceptance import Found, Missing
 
 Content = Mapping[str, Any]
@@ -27,6 +27,7 @@ class Kind(StrEnum):
 
     CONFIG_MAP = "ConfigMap"
     MODEL_EVALUATION = "ModelEvaluation"
+    BENCHMARK = "CapacityBenchmark"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -40,9 +41,17 @@ class Reference:
 References = Mapping[Reference, Content | None]
 """What decides of the objects that a plan refers to; None, or no entry, where there is no such object."""
 
-API_VERSIONS: Mapping[Kind, str] = {Kind.CONFIG_MAP: "v1", Kind.MODEL_EVALUATION: API_VERSION}
+API_VERSIONS: Mapping[Kind, str] = {
+    Kind.CONFIG_MAP: "v1",
+    Kind.BENCHMARK: API_VERSION,
+    Kind.MODEL_EVALUATION: API_VERSION,
+}
 
-_FIELDS: Mapping[str, Kind] = {"configMap": Kind.CONFIG_MAP, "evaluationRef": Kind.MODEL_EVALUATION}
+_FIELDS: Mapping[str, Kind] = {
+    "configMap": Kind.CONFIG_MAP,
+    "benchmarkRef": Kind.BENCHMARK,
+    "evaluationRef": Kind.MODEL_EVALUATION,
+}
 """The fields of a plan that hold the name of an object, by how their path ends."""
 
 
@@ -82,7 +91,21 @@ def _text_entries(config_map: Mapping[str, Any]) -> Content:
     return {key: value for key, value in data.items() if isinstance(value, str)}
 
 
+def _result(benchmark: Mapping[str, Any]) -> Content:
+    """What was measured; where nothing was yet, how far it is."""
+    status = benchmark.get("status")
+    if not isinstance(status, Mapping):
+        return {}
+    found = {key: status[key] for key in ("capacity", "atCapacity", "fingerprint") if key in status}
+    conditions = (one for one in status.get("conditions") or () if isinstance(one, Mapping))
+    complete = next((one for one in conditions if one.get("type") == "Complete"), None)
+    if complete is not None and "capacity" not in found:
+        found["complete"] = {key: complete.get(key) for key in ("status", "reason", "message")}
+    return found
+
+
 _CONTENTS: Mapping[Kind, Callable[[Mapping[str, Any]], Content]] = {
     Kind.CONFIG_MAP: _text_entries,
+    Kind.BENCHMARK: _result,
     Kind.MODEL_EVALUATION: lambda live: {EVALUATION: evaluation(live)},
 }

@@ -18,7 +18,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from servingplan.api import calendars, profiles, target, windows
+from servingplan.api import calendars, capacity, profiles, target, windows
 from servingplan.api.engine import EngineSpec, TargetRefSpec
 from servingplan.api.feedback import FeedbackSpec, ScrapeSpec
 from servingplan.api.objectives import ObjectiveSpec, ObjectivesSpec
@@ -84,6 +84,7 @@ PARTS: Mapping[str, tuple[TypeAdapter[Any], Check]] = {
     "spec.engine.extraArgs": (TypeAdapter(list[str]), _alone(target.extra_args)),
     "spec.engine.podTemplate": (TypeAdapter(dict[str, Any]), _alone(target.pod_template)),
     "spec.targetRef": (TypeAdapter(TargetRefSpec), _alone(target.target_ref)),
+    "spec.capacity": (TypeAdapter(CapacitySpec), capacity.capacity),
     "spec.schedule.timeZone": (TypeAdapter(str), _alone(windows.zone)),
     "spec.schedule.windows[]": (TypeAdapter(WindowSpec), _alone(windows.window)),
     "spec.schedule.overrides[]": (TypeAdapter(OverrideSpec), _alone(windows.override)),
@@ -122,6 +123,7 @@ def _plan(metadata: Mapping[str, Any], spec: ServingPlanSpec, references: Refere
         for index, wire in enumerate(schedule.calendars)
     ]
     runs = _target(spec)
+    serves, measured = capacity.capacity(spec.capacity, "spec.capacity", references)
     return values.Plan(
         namespace=metadata.get("namespace") or DEFAULT_NAMESPACE,
         name=metadata["name"],
@@ -129,7 +131,8 @@ def _plan(metadata: Mapping[str, Any], spec: ServingPlanSpec, references: Refere
         target=runs,
         gpus_per_replica=runs.parallelism.gpus if isinstance(runs, Engine) else spec.gpus_per_replica,
         workload=_workload(spec.workload),
-        capacity=_capacity(spec.capacity),
+        capacity=serves,
+        measured=measured,
         reserve=_reserve(spec),
         zone=windows.zone(schedule.time_zone, "spec.schedule.timeZone"),
         base=values.Rate(requests_per_second=exact(schedule.base.requests_per_second)),
@@ -157,17 +160,6 @@ def _target(spec: ServingPlanSpec) -> Target:
     raise ValueError("neither engine nor targetRef: the document was not validated")
 
 
-def _capacity(wire: CapacitySpec) -> values.Capacity:
-    """One number is one point: it holds for every pool size. Order in the list never matters."""
-    if wire.requests_per_second is not None:
-        sizes = [(1, wire.requests_per_second)]
-    else:
-        sizes = sorted((point.replicas, point.requests_per_second) for point in wire.per_pool_size or ())
-    return values.Capacity(
-        points=tuple(values.PoolCapacity(replicas=size, requests_per_second=exact(rate)) for size, rate in sizes)
-    )
-
-
 def _reserve(spec: ServingPlanSpec) -> values.Reserve:
     busy, quiet = spec.reserve.replicas, spec.reserve.quiet
     return values.Reserve(replicas=busy, quiet=busy if quiet is None else quiet)
@@ -188,14 +180,14 @@ def _feedback(wire: FeedbackSpec) -> values.Feedback:
     """Zero and false are off."""
     when, source = wire.raise_when, wire.prometheus
     scrape = wire.scrape or ScrapeSpec()
-    waiting = values.Auto.AUTO if when.waiting_per_replica == "auto" else exact(when.waiting_per_replica)
+    waiting = _auto_or(when.waiting_per_replica)
     return values.Feedback(
         source=values.ScrapeSource(port=scrape.port, path=scrape.path)
         if source is None
         else values.PrometheusSource(name=source.source),
         raise_when=values.RaiseWhen(
             arrivals=when.arrivals,
-            in_flight_per_replica=None if when.in_flight_per_replica is None else exact(when.in_flight_per_replica),
+            in_flight_per_replica=_auto_or(when.in_flight_per_replica),
             tpot_breach=when.tpot_breach,
             ttft_breach=when.ttft_breach,
             waiting_per_replica=waiting or None,
@@ -211,6 +203,12 @@ def _feedback(wire: FeedbackSpec) -> values.Feedback:
 def _gate(evaluation: str, references: References) -> Gate:
     """Without an evaluation the plan acts all the same: only a variant waits for one."""
     return Gate(evaluation=evaluation, found=found_evaluation(references, evaluation))
+
+
+def _auto_or(stated: Any) -> Decimal | values.Auto | None:
+    if stated is None:
+        return None
+    return values.Auto.AUTO if stated == "auto" else exact(stated)
 
 
 def _workload(wire: WorkloadSpec | None) -> values.Workload:

@@ -130,11 +130,11 @@ BOUNDS_ORDERED = Rule(
 # ---- capacity and workload --------------------------------------------------------------------------------
 
 ONE_CAPACITY = Rule(
-    cel="has(self.requestsPerSecond) != has(self.perPoolSize)",
-    message="state the capacity in exactly one form: requestsPerSecond, or perPoolSize where it depends on "
-    "the number of replicas",
+    cel="[has(self.requestsPerSecond), has(self.perPoolSize), has(self.benchmarkRef)].filter(x, x).size() == 1",
+    message="state the capacity in exactly one form: requestsPerSecond, perPoolSize where it depends on the number of "
+    "replicas, or benchmarkRef where a CapacityBenchmark measures it",
     reason="OneCapacity",
-    holds=lambda capacity: _one_of(capacity, "requestsPerSecond", "perPoolSize"),
+    holds=lambda capacity: _one_of(capacity, "requestsPerSecond", "perPoolSize", "benchmarkRef"),
 )
 CAPACITY_POSITIVE = Rule(
     cel="self > 0.0",
@@ -293,6 +293,12 @@ AUTO_OR_NUMBER = Rule(
     message="write auto, or a number of requests from 0 to 100000",
     reason="NotAutoOrNumber",
     holds=lambda value: value == "auto" or (type(value) is int and 0 <= value <= 100_000),
+)
+AUTO_OR_AMOUNT = Rule(
+    cel="type(self) == int ? self >= 1 && self <= 100000 : self == 'auto'",
+    message="write auto, or a number of requests from 1 to 100000",
+    reason="NotAutoOrAmount",
+    holds=lambda value: value == "auto" or (type(value) is int and 1 <= value <= 100_000),
 )
 STALE_LIMIT = Rule(
     cel="duration(self) <= duration('5m')",

@@ -17,6 +17,9 @@ MAX_TRAIL = 12
 MAX_RISES = 19
 """Rises that status keeps."""
 
+MAX_POOL_SIZES = 128
+"""Pool sizes of a capacity: those of two benchmarks where the smaller of both counts."""
+
 INSTANT: dict[str, Any] = {"format": "date-time"}
 
 Instant = Annotated[str, Field(max_length=32, json_schema_extra=INSTANT)]
@@ -110,11 +113,24 @@ class LeadTimeStatus(Wire):
     )
 
 
+class PoolCapacityStatus(Wire):
+    """A replica's goodput in a pool of a given size."""
+
+    replicas: Replicas = Field(description="Number of replicas in the pool.")
+    requests_per_second: Annotated[float, Field(ge=0)] = Field(description="Goodput of one of them, in requests/s.")
+
+
 class CapacityStatus(Wire):
     """The capacity that counts."""
 
-    requests_per_second: Annotated[float, Field(ge=0)] = Field(description="Goodput of one replica, in requests/s.")
-    source: Words = Field(description="Where the number is from.")
+    requests_per_second: Annotated[float, Field(ge=0)] = Field(
+        description="Goodput of one replica, in requests/s; in the smallest pool where there are several."
+    )
+    per_pool_size: Annotated[list[PoolCapacityStatus], Field(max_length=MAX_POOL_SIZES)] | None = Field(
+        default=None, description="By pool size.", json_schema_extra=map_by("replicas")
+    )
+    source: Words = Field(description="Where the number is from: plan, or the name of a CapacityBenchmark.")
+    fingerprint: Words | None = Field(default=None, description="Digest of the engine that was measured.")
 
 
 class GpuHoursStatus(Wire):

@@ -21,6 +21,7 @@ from servingplan.api.wire import (
     CapacityPerReplica,
     LeadDuration,
     ObjectName,
+    ObjectReference,
     Percent,
     Replicas,
     SomeReplicas,
@@ -82,6 +83,9 @@ class CapacitySpec(Wire):
         default=None,
         description="Goodput of one replica by pool size; linear between the points, constant beyond them.",
         json_schema_extra=map_by("replicas"),
+    )
+    benchmark_ref: ObjectReference | None = Field(
+        default=None, description="A CapacityBenchmark whose result counts, by pool size where it measured several."
     )
 
 

@@ -112,6 +112,12 @@ SomeReplicas = Annotated[int, Field(ge=1, le=MAX_REPLICAS)]
 Tokens = Annotated[int, Field(ge=1, le=MAX_TOKENS)]
 
 
+class ObjectReference(Wire):
+    """An object in the plan's namespace."""
+
+    name: ObjectName = Field(description="Its name, in the plan's namespace.")
+
+
 class ConfigMapName(Wire):
     """A ConfigMap in the plan's namespace."""
 

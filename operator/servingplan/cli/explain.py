@@ -66,13 +66,15 @@ def _view(explanations: Sequence[Explanation]) -> Any:
 
 def _explain_live(name: str, at: str | None, output: str, access: dict[str, Any]) -> None:
     from servingplan.api.resolve import resolve  # noqa: PLC0415  only for a plan in the cluster
+    from servingplan.rendering.capacity import as_in_use  # noqa: PLC0415  as above
 
     cluster = Cluster(Access(**access))
     plan = cluster.plan(name)
-    if at is not None:
-        _emit([_explained(resolve(plan, cluster.references_of(plan)), at)], output)
-        return
     status = plan.get("status") or {}
+    if at is not None:
+        acting = as_in_use(resolve(plan, cluster.references_of(plan)), status)
+        _emit([_explained(acting, at)], output)
+        return
     kept = ("desiredReplicas", "floorReplicas", "lastScale", "nextChange", "ramp", "decision", "conditions")
     document = {
         "plan": {"namespace": plan["metadata"]["namespace"], "name": name},

@@ -27,6 +27,7 @@ from servingplan.cli.ownership import (
 )
 from servingplan.errors import UsageError
 from servingplan.planning.calendar import Edge
+from servingplan.rendering.capacity import as_in_use
 from servingplan.rendering.times import local_time, wire_time
 from servingplan.reporting.explain import explain
 
@@ -136,9 +137,10 @@ def _prepared(cluster: Cluster, live: Json, request: Request, present: datetime)
     kept = [override for override in own if not is_over(override, zone, present)]
     removed = tuple(override["name"] for override in own if override not in kept)
     others = [override for override in overrides_of(live) if override["name"] not in removed]
-    before = resolve(_with(live, others), references)
-    after = resolve(_with(live, [*others, entry]), references)
-    current = (live.get("status") or {}).get("currentReplicas")
+    status = live.get("status") or {}
+    before = as_in_use(resolve(_with(live, others), references), status)
+    after = as_in_use(resolve(_with(live, [*others, entry]), references), status)
+    current = status.get("currentReplicas")
     running = explain(replace(before, suspend=False), present).decision.asked if current is None else int(current)
     written = Written(entry=entry, effect=effect(after, entry["name"], running, present), removed=removed)
     return written, with_overrides(spec, [*kept, entry])

@@ -43,6 +43,9 @@ class Signal(StrEnum):
     KV_USAGE = "kv_usage"
     PROMPTS = "prompts"
     PROMPT_TOKENS = "prompt_tokens"
+    OUTPUT_TOKENS = "output_tokens"
+    PREFIX_QUERIES = "prefix_queries"
+    PREFIX_HITS = "prefix_hits"
 
 
 class Latency(StrEnum):
@@ -63,6 +66,9 @@ NAMES: Mapping[Signal, tuple[str, ...]] = {
     Signal.KV_USAGE: ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"),
     Signal.PROMPTS: ("vllm:request_prompt_tokens_count",),
     Signal.PROMPT_TOKENS: ("vllm:request_prompt_tokens_sum",),
+    Signal.OUTPUT_TOKENS: ("vllm:request_generation_tokens_sum",),
+    Signal.PREFIX_QUERIES: ("vllm:prefix_cache_queries_total", "vllm:gpu_prefix_cache_queries_total"),
+    Signal.PREFIX_HITS: ("vllm:prefix_cache_hits_total", "vllm:gpu_prefix_cache_hits_total"),
 }
 """Series by signal, the newest name first. A version in between may expose both: the first that is there counts."""
 
@@ -136,6 +142,9 @@ def reading(sample: Sample, *, pod: str, limits: Limits) -> Reading:
         kv_usage=values[Signal.KV_USAGE],
         prompts=values[Signal.PROMPTS],
         prompt_tokens=values[Signal.PROMPT_TOKENS],
+        output_tokens=values[Signal.OUTPUT_TOKENS],
+        prefix_queries=values[Signal.PREFIX_QUERIES],
+        prefix_hits=values[Signal.PREFIX_HITS],
         ttft=_within(sample, Latency.TTFT, pod, limits),
         tpot=_within(sample, Latency.TPOT, pod, limits),
         queue=_within(sample, Latency.QUEUE, pod, limits),

@@ -18,6 +18,9 @@ from servingplan.planning.lead import Rises
 from servingplan.planning.observation import History, Observation
 from servingplan.planning.plan import Plan
 from servingplan.planning.signals import Heard, NoSignals
+from servingplan.rendering.currency import Case, capacity_current
+from servingplan.rendering.serving import RunningPod
+from servingplan.rendering.situation import Condition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +32,8 @@ class Decided:
 
     plan: Plan
     serving: tuple[EnginePod, ...]
+    running: tuple[RunningPod, ...]
+    currency: Condition | None
     observation: Observation
     history: History
     decision: Decision
@@ -52,7 +57,17 @@ class LastDecisions:
         """Drop what is remembered of a plan that is gone."""
         self._decided.pop(key, None)
 
-    def remember(self, key: Key, plan: Plan, seen: Seen, outcome: Outcome, *, decision: Decision, rises: Rises) -> None:
+    def remember(
+        self,
+        key: Key,
+        plan: Plan,
+        seen: Seen,
+        outcome: Outcome,
+        *,
+        decision: Decision,
+        rises: Rises,
+        currency: Condition | None,
+    ) -> None:
         """Keep what the next signals are compared with; nothing where nobody listens."""
         if plan.feedback is None:
             self.forget(key)
@@ -67,6 +82,8 @@ class LastDecisions:
         self._decided[key] = Decided(
             plan=plan,
             serving=seen.serving,
+            running=seen.running,
+            currency=currency,
             observation=outcome.observation,
             history=history,
             decision=decision,
@@ -82,7 +99,11 @@ class LastDecisions:
         now = self._clock.now()
         heard = self._poller.heard(key, followed, known.serving, now)
         decision = decide(known.plan, replace(known.observation, heard=heard), known.history, now)
-        return known.draining or _telling(decision, heard) != _telling(known.decision, known.observation.heard)
+        if known.draining or _telling(decision, heard) != _telling(known.decision, known.observation.heard):
+            return True
+        said = {} if known.currency is None else known.currency.said
+        case = Case(plan=known.plan, running=known.running, heard=heard, previous=said)
+        return capacity_current(case) != known.currency
 
 
 def drains(observation: Observation) -> bool:

@@ -61,6 +61,10 @@ def register(
     async def evaluation(event: Event, **_: Any) -> None:
         watches.referred(Kind.MODEL_EVALUATION, event["type"], event["object"])
 
+    @kopf.on.event("servingplan.dev", "v1alpha1", "capacitybenchmarks", registry=registry, id="results")
+    async def benchmark(event: Event, **_: Any) -> None:
+        watches.referred(Kind.BENCHMARK, event["type"], event["object"])
+
     for group, version, plural in (("apps", "v1", "deployments"), ("apps", "v1", "statefulsets")):
         kopf.on.event(group, version, plural, registry=registry, id=plural)(_workload(watches))
     kopf.on.event("", "v1", "pods", registry=registry, id="pods")(_workload(watches))

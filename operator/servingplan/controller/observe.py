@@ -17,7 +17,7 @@ from servingplan.clients.kubernetes import KubernetesClient
 from servingplan.clients.references import ObjectRef
 from servingplan.controller.clock import Clock
 from servingplan.controller.holding import engine_trouble
-from servingplan.controller.pods import replicas
+from servingplan.controller.pods import replicas, running_pods
 from servingplan.controller.signals import EnginePod, following, serving_pods
 from servingplan.controller.store import Autoscaler, Key, Referred, Store, scaled_object_owner, target_of
 from servingplan.controller.targets import HPA_KIND, TargetView, gpus_of, kind_of
@@ -25,6 +25,7 @@ from servingplan.errors import Refused
 from servingplan.planning.observation import Observation, Replica, Stage, Trouble
 from servingplan.planning.plan import Plan
 from servingplan.planning.reasons import Reason
+from servingplan.rendering.serving import RunningPod
 from servingplan.rendering.situation import Accelerators
 from servingplan.rendering.variant import Variant, acted_on, variant_of
 
@@ -42,7 +43,7 @@ class Seen:
     """What one reconcile saw. `observation`: None where there is no target to observe.
 
     plan: the one to act on; where `variant` is held, with the engine that runs. serving: the pods that should say how
-    they are, where the plan has feedback.
+    they are, where the plan has feedback. running: what ready pods run, and on what, where that was measured.
     """
 
     plan: Plan
@@ -53,6 +54,7 @@ class Seen:
     accelerators: Accelerators | None
     serving: tuple[EnginePod, ...] = ()
     variant: Variant | None = None
+    running: tuple[RunningPod, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +63,7 @@ class TargetPods:
 
     replicas: tuple[Replica, ...] = ()
     serving: tuple[EnginePod, ...] = ()
+    running: tuple[RunningPod, ...] = ()
     gpu_resource: str | None = None
     gpus: int | None = None
 
@@ -153,6 +156,7 @@ class Observer:
             accelerators=self._accelerators(plan, view),
             serving=pods.serving,
             variant=found,
+            running=pods.running,
         )
 
     async def _pods(self, key: Key, plan: Plan, view: TargetView) -> TargetPods:
@@ -170,6 +174,7 @@ class Observer:
         found = TargetPods(
             replicas=replicas(pods.items, self._clock, is_down=self._store.is_down),
             serving=() if followed is None else serving_pods(pods.items, followed, self._clock),
+            running=() if plan.measured is None else running_pods(pods.items, self._store.hardware_of),
             gpu_resource=resource,
             gpus=gpus,
         )

@@ -12,7 +12,9 @@ from typing import Any
 from servingplan.controller.clock import Clock
 from servingplan.planning.observation import Draining, Milestones, Replica, Stage, Trouble
 from servingplan.planning.reasons import Reason
+from servingplan.rendering.engine import ENGINE_CONTAINER
 from servingplan.rendering.metadata import DELETION_COST_ANNOTATION, DRAINING_ANNOTATION, FIRST_TO_GO
+from servingplan.rendering.serving import Hardware, RunningPod, digest_of
 from servingplan.rendering.times import parse_wire_time
 
 Object = Mapping[str, Any]
@@ -55,6 +57,22 @@ def replica(pod: Object, clock: Clock, *, is_down: IsDown = _nothing_known) -> R
         milestones=_milestones(pod, clock),
         draining=_draining(pod["metadata"].get("annotations", {})),
     )
+
+
+def running_pods(pods: Iterable[Object], hardware: Callable[[str], Hardware | None]) -> tuple[RunningPod, ...]:
+    """The ready pods, in no order that matters: what they run, and on what. hardware: of a node, by its name."""
+    ready = (pod for pod in pods if _stage(pod)[0] is Stage.READY)
+    return tuple(
+        RunningPod(image=digest_of(_image_id(pod)), hardware=hardware(pod["spec"].get("nodeName", ""))) for pod in ready
+    )
+
+
+def _image_id(pod: Object) -> str:
+    """The image that the engine runs, as its kubelet says: of the container `engine`, or the only one."""
+    found = {one.get("name"): one.get("imageID", "") for one in pod.get("status", {}).get("containerStatuses", ())}
+    only = next(iter(found.values())) if len(found) == 1 else ""
+    image_id: str = found.get(ENGINE_CONTAINER, only)
+    return image_id
 
 
 def _milestones(pod: Object, clock: Clock) -> Milestones:

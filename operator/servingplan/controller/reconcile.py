@@ -17,6 +17,7 @@ from servingplan.api.references import referenced
 from servingplan.clients.kubernetes import KubernetesClient
 from servingplan.clients.references import ObjectRef
 from servingplan.controller.act import Actor, Outcome
+from servingplan.controller.capacity import with_capacity
 from servingplan.controller.clock import Clock
 from servingplan.controller.decided import LastDecisions, drains
 from servingplan.controller.drain import serve_again, undrained
@@ -34,7 +35,6 @@ from servingplan.planning.lead import Rises
 from servingplan.planning.observation import History, Trouble
 from servingplan.planning.plan import Plan
 from servingplan.planning.reasons import Reason
-from servingplan.planning.signals import Heard
 from servingplan.rendering.engine import engine_hash
 from servingplan.rendering.metadata import ENGINE_ANNOTATION
 from servingplan.rendering.situation import Rollout, Situation
@@ -168,10 +168,14 @@ class Reconciler:
             situation = Situation(generation=generation, now=now, plan=plan, target_trouble=trouble, previous=previous)
             return await self._report_trouble(key, document, situation)
         now = self._p.clock.now()
+        seen = self._listened(key, plan, seen, now)
+        heard = None if seen.observation is None else seen.observation.heard
+        plan, currency = with_capacity(seen.plan, seen, heard, document.get("status", {}))
+        resolved = self._plans.acting(key, resolved, plan)
         situation = Situation(
             generation=generation,
             now=now,
-            plan=seen.plan,
+            plan=plan,
             target_name=str(seen.view.ref),
             target_trouble=seen.trouble,
             autoscaler=seen.autoscaler,
@@ -179,17 +183,22 @@ class Reconciler:
             accelerators=seen.accelerators,
             peak=None if seen.accelerators is None else highest_requirement(plan, now),
             variant=seen.variant,
+            currency=currency,
             previous=previous,
         )
         look = self._decide(key, document, resolved, seen, situation)
         return await self._report_trouble(key, document, situation) if look is None else await self._act(look)
 
-    def _heard(self, key: Key, plan: Plan, seen: Seen, now: datetime) -> Heard | None:
+    def _listened(self, key: Key, plan: Plan, seen: Seen, now: datetime) -> Seen:
+        """What was seen, with what the engines say."""
         followed = following(plan)
         if followed is None:
             self._p.poller.forget(key)
-            return None
-        return self._p.poller.heard(key, followed, seen.serving, now)
+            return seen
+        if seen.observation is None:
+            return seen
+        heard = self._p.poller.heard(key, followed, seen.serving, now)
+        return replace(seen, observation=replace(seen.observation, heard=heard))
 
     def changes_by_signals(self, key: Key) -> bool:
         """Whether what the engines say now would change what is written: else a poll costs no look at the cluster."""
@@ -202,7 +211,15 @@ class Reconciler:
     async def _act(self, look: Look) -> float | None:
         outcome = await self._carry_out(look)
         rises = self._rises(look, outcome)
-        self._decided.remember(look.key, look.plan, look.seen, outcome, decision=look.decision, rises=rises)
+        self._decided.remember(
+            look.key,
+            look.plan,
+            look.seen,
+            outcome,
+            decision=look.decision,
+            rises=rises,
+            currency=look.situation.currency,
+        )
         self._p.wake_at(look.key, _next_look(look, outcome))
         again = await self._p.reporter.report(_told(look, outcome, rises))
         if rises.samples != look.remembered.rises.samples:
@@ -217,7 +234,6 @@ class Reconciler:
         status = document.get("status", {})
         remembered, contest = history_from_wire(status), contest_from_wire(status)
         last_scale = self._p.actor.last_scale(seen.view, remembered.last_scale, contest, now)
-        observation = replace(observation, heard=self._heard(key, plan, seen, now))
         return Look(
             key=key,
             document=document,

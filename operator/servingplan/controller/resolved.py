@@ -37,6 +37,7 @@ class ResolvedPlans:
 
     def __init__(self) -> None:
         self._known: dict[Key, tuple[object, Resolved]] = {}
+        self._acting: dict[Key, tuple[Resolved, Resolved]] = {}
 
     def get(self, key: Key, document: Mapping[str, Any], references: References) -> Resolved:
         """The plan of a document, resolved now or before."""
@@ -48,9 +49,25 @@ class ResolvedPlans:
         self._known[key] = (made_from, found)
         return found
 
+    def acting(self, key: Key, resolved: Resolved, plan: Plan) -> Resolved:
+        """The figures of the plan that is acted on, where another capacity counts than what resolved."""
+        if resolved.plan is None or plan.capacity == resolved.plan.capacity:
+            return resolved
+        known = self._acting.get(key)
+        if (
+            known is None
+            or known[0] is not resolved
+            or known[1].plan is None
+            or known[1].plan.capacity != plan.capacity
+        ):
+            known = (resolved, Resolved(plan=plan, month=nominal_month(plan)))
+            self._acting[key] = known
+        return known[1]
+
     def forget(self, key: Key) -> None:
         """Drop a plan that is gone."""
         self._known.pop(key, None)
+        self._acting.pop(key, None)
 
 
 def highest_requirement(plan: Plan, now: datetime) -> int:

@@ -7,12 +7,13 @@ object concerns. It does no I/O and starts no work itself.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from servingplan.api.references import Content, Kind, Reference, content, referenced
 from servingplan.clients.references import ObjectRef
 from servingplan.rendering.metadata import PLAN_LABEL
+from servingplan.rendering.serving import Hardware, hardware_of
 
 Object = Mapping[str, Any]
 T = TypeVar("T")
@@ -38,12 +39,13 @@ class Key:
 class Node:
     """A node's accelerators, by resource name, where it takes pods. elastic: an autoscaler made it.
 
-    ready: its kubelet is heard, so that its pods can be.
+    ready: its kubelet is heard, so that its pods can be. hardware: what it says of its accelerators.
     """
 
     allocatable: Mapping[str, int]
     elastic: bool
     ready: bool = True
+    hardware: Hardware = field(default_factory=Hardware)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,6 +204,11 @@ class Store:
         known = self.nodes.get(node)
         return known is not None and not known.ready
 
+    def hardware_of(self, node: str) -> Hardware | None:
+        """What a node says of its accelerators; None where it is not known."""
+        known = self.nodes.get(node)
+        return None if known is None else known.hardware
+
     def autoscaler_of(self, target: ObjectRef) -> Autoscaler | None:
         """The HPA or ScaledObject that scales a workload; a ScaledObject rather than the HPA that it made."""
         found = [self.autoscalers[ref] for ref in self._by_scaled.get(_identity(target), ())]
@@ -218,7 +225,7 @@ def _trimmed(plan: Object) -> Object:
     metadata, spec = plan["metadata"], plan.get("spec", {})
     return {
         "metadata": {name: metadata[name] for name in KEPT_METADATA if name in metadata},
-        "spec": {name: spec[name] for name in ("targetRef", "schedule", "acceptance") if name in spec},
+        "spec": {name: spec[name] for name in ("targetRef", "schedule", "capacity", "acceptance") if name in spec},
     }
 
 
@@ -283,4 +290,5 @@ def _node(node: Object) -> Node:
         },
         elastic=any(mark.startswith(ELASTIC_MARKS) for mark in marks),
         ready=ready,
+        hardware=hardware_of(metadata.get("labels", {})),
     )

@@ -62,7 +62,7 @@ class Watches:
             self._look(key, 0.0)
 
     def referred(self, of: Kind, kind: str | None, live: Object) -> None:
-        """What plans may refer to (a labelled ConfigMap, an evaluation) came, changed or went."""
+        """What plans may refer to (a labelled ConfigMap, a benchmark, an evaluation) came, changed or went."""
         self._keep(partial(self.referred, of, kind, live))
         changed = self._store.drop_content if kind == "DELETED" else self._store.put_content
         self._look_at(changed(of, live))

@@ -24,6 +24,9 @@ class Counts:
     finished: float = 0.0
     prompts: float = 0.0
     prompt_tokens: float = 0.0
+    output_tokens: float = 0.0
+    prefix_queries: float = 0.0
+    prefix_hits: float = 0.0
     ttft: Within = NOTHING
     tpot: Within = NOTHING
     queue: Within = NOTHING
@@ -38,6 +41,9 @@ class Counts:
             finished=self.finished + share * other.finished,
             prompts=self.prompts + share * other.prompts,
             prompt_tokens=self.prompt_tokens + share * other.prompt_tokens,
+            output_tokens=self.output_tokens + share * other.output_tokens,
+            prefix_queries=self.prefix_queries + share * other.prefix_queries,
+            prefix_hits=self.prefix_hits + share * other.prefix_hits,
             ttft=_within_sum(self.ttft, other.ttft, share),
             tpot=_within_sum(self.tpot, other.tpot, share),
             queue=_within_sum(self.queue, other.queue, share),
@@ -76,6 +82,9 @@ def counted(before: Reading | None, after: Reading, span: float) -> Counts:
         finished=after.finished - before.finished,
         prompts=prompts,
         prompt_tokens=_optional(before.prompt_tokens, after.prompt_tokens) if prompts else 0.0,
+        output_tokens=_optional(before.output_tokens, after.output_tokens) if prompts else 0.0,
+        prefix_queries=_optional(before.prefix_queries, after.prefix_queries),
+        prefix_hits=_optional(before.prefix_hits, after.prefix_hits),
         ttft=_within_delta(before.ttft, after.ttft),
         tpot=_within_delta(before.tpot, after.tpot),
         queue=_within_delta(before.queue, after.queue),
@@ -108,6 +117,9 @@ def _zero(reading: Reading) -> Reading:
         rejections=0.0,
         prompts=0.0,
         prompt_tokens=0.0,
+        output_tokens=0.0,
+        prefix_queries=0.0,
+        prefix_hits=0.0,
         ttft=NOTHING,
         tpot=NOTHING,
         queue=NOTHING,

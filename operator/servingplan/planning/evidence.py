@@ -41,6 +41,10 @@ SAMPLING_S = 120
 LONGER_PROMPTS = 1.25
 """From which multiple of the planned mean on prompts are longer than planned: more than sampling explains."""
 
+FULL = 0.85
+"""Share of the mean in flight at capacity from which on a replica is full: rises need some time, and a measured mean
+is exceeded half of the time."""
+
 HOT = 3
 """A replica with more than so many times the median in flight gets more than its share."""
 
@@ -167,11 +171,20 @@ def _sized(case: Case, rate: float) -> int:
 
 def in_flight(case: Case) -> Verdict:
     """Running and waiting requests per replica: rises before anything waits or breaks."""
-    limit = case.when.in_flight_per_replica
+    limit = in_flight_limit(case.plan, case.when)
     if limit is None:
         return _unused("inFlightPerReplica")
-    keeps = math.ceil(sum(case.signals.in_flight.values()) / float(limit)) if limit > 0 else 0
-    return _against("inFlightPerReplica", case.signals.in_flight_mean, float(limit), keeps=keeps)
+    keeps = math.ceil(sum(case.signals.in_flight.values()) / limit) if limit > 0 else 0
+    return _against("inFlightPerReplica", case.signals.in_flight_mean, limit, keeps=keeps)
+
+
+def in_flight_limit(plan: Plan, when: RaiseWhen) -> float | None:
+    """AUTO: 0.85 x the mean in flight at capacity, which a benchmark records; None, which is off, without one."""
+    stated = when.in_flight_per_replica
+    if stated is not Auto.AUTO:
+        return None if stated is None else float(stated)
+    measured = None if plan.measured is None else plan.measured.at_capacity.in_flight_mean
+    return None if not measured else FULL * measured
 
 
 def waiting(case: Case) -> Verdict:
@@ -182,7 +195,8 @@ def waiting(case: Case) -> Verdict:
     pods = len(case.signals.in_flight)
     total = case.signals.waiting
     mean = Lasting(value=total.value / pods, least=total.least / pods)
-    unknown = " (unloaded TTFT unknown, counted as 0)" if case.when.waiting_per_replica is Auto.AUTO else ""
+    guessed = case.when.waiting_per_replica is Auto.AUTO and _unloaded_ttft_s(case.plan) is None
+    unknown = " (unloaded TTFT unknown, counted as 0)" if guessed else ""
     return _against("waitingPerReplica", mean, limit, note=unknown)
 
 
@@ -196,7 +210,12 @@ def _waiting_limit(case: Case) -> float | None:
     if ttft is None:
         return None
     capacity = float(capacity_per_replica(case.plan.capacity, max(1, case.due)))
-    return max(1, math.floor(capacity * ttft.limit.total_seconds())) / 2
+    left_s = max(0.0, ttft.limit.total_seconds() - (_unloaded_ttft_s(case.plan) or 0.0))
+    return max(1, math.floor(capacity * left_s)) / 2
+
+
+def _unloaded_ttft_s(plan: Plan) -> float | None:
+    return None if plan.measured is None else plan.measured.at_capacity.unloaded_ttft_p95_s
 
 
 def ttft(case: Case) -> Verdict:
@@ -307,11 +326,16 @@ def _unknown(signal: str) -> Verdict:
 
 
 def planned_prompt_mean(plan: Plan) -> float | None:
-    """Mean input tokens of the lognormal distribution with the plan's p50 and p95; None where it states neither.
+    """Mean input tokens of the plan's requests; None where it does not state their p50 and p95."""
+    return planned_mean(plan.workload.tokens.input)
+
+
+def planned_mean(stated: tuple[tuple[str, int], ...]) -> float | None:
+    """Mean tokens of the lognormal distribution with these p50 and p95; None where one of them is not stated.
 
     sigma = ln(p95 / p50) / 1.645, mean = p50 exp(sigma^2 / 2).
     """
-    quantiles = dict(plan.workload.tokens.input)
+    quantiles = dict(stated)
     middle, high = quantiles.get("p50"), quantiles.get("p95")
     if not middle or not high:
         return None
@@ -372,12 +396,12 @@ def _settling(case: Case, observation: Observation) -> Verdict | None:
 def imbalanced(case: Case) -> Verdict | None:
     """One replica has far more than its share while all together are not full: routing, not capacity."""
     counts = case.signals.in_flight
-    limit = case.when.in_flight_per_replica
+    limit = in_flight_limit(case.plan, case.when)
     hottest = max(counts, key=lambda pod: (counts[pod], pod))
     middle = median(counts.values())
     if counts[hottest] <= HOT * middle or len(counts) == 1:
         return None
-    if limit is not None and case.signals.in_flight_mean.value >= float(limit):
+    if limit is not None and case.signals.in_flight_mean.value >= limit:
         return None
     message = f"{hottest} has {counts[hottest]:.3g} in flight, the median {middle:.3g}: look at the routing"
     return Verdict(signal="step", reason=Reason.IMBALANCED, message=message)

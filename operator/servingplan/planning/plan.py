@@ -16,8 +16,9 @@ from zoneinfo import ZoneInfo
 
 from servingplan.errors import Problem
 from servingplan.planning.acceptance import Gate
+from servingplan.planning.measured import Measured
 from servingplan.planning.target import Engine, Target, TargetRef
-from servingplan.planning.units import scale_duration
+from servingplan.planning.units import format_duration, scale_duration
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 """Weekday names of the API, in the order of ``date.weekday()``."""
@@ -106,6 +107,10 @@ class Profile:
         return timedelta(days=7) / len(self.rates)
 
 
+STATED = "plan"
+"""The source of a capacity that the plan itself states."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolCapacity:
     """Goodput of one replica, in requests/s, in a pool of `replicas`."""
@@ -118,10 +123,13 @@ class PoolCapacity:
 class Capacity:
     """Goodput of one replica by pool size, ascending; one point where it does not depend on the size.
 
-    A tuple, because a capacity is a key of the sizing cache.
+    A tuple, because a capacity is a key of the sizing cache. source: where the number is from, `STATED` or the name of
+    a benchmark. fingerprint: the digest of the engine that was measured. Both are no part of what it is.
     """
 
     points: tuple[PoolCapacity, ...]
+    source: str = field(default=STATED, compare=False)
+    fingerprint: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,6 +211,14 @@ class Objectives:
         named = (("ttft", self.ttft), ("tpot", self.tpot), ("e2el", self.e2el))
         return tuple((name, objective) for name, objective in named if objective is not None)
 
+    @property
+    def words(self) -> tuple[tuple[str, str], ...]:
+        """All that is stated in words, by name: ``ttft`` and ``p95 1500ms``."""
+        limits = tuple((name, f"{one.percentile} {format_duration(one.limit)}") for name, one in self.stated)
+        return (
+            limits if self.goodput_share is None else (*limits, ("goodputShare", f"{self.goodput_share.normalize():f}"))
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
@@ -237,12 +253,13 @@ class Auto(StrEnum):
 class RaiseWhen:
     """Which signals may raise, and from which values on; None or False where one may not.
 
-    in_flight_per_replica: requests running and waiting. waiting_per_replica: requests; AUTO is half of the queue that
-    the TTFT objective allows. queue_time: only confirms what other signals say. preemption_share: of finished requests.
+    in_flight_per_replica: requests running and waiting; AUTO is most of those at capacity, as a benchmark has it.
+    waiting_per_replica: requests; AUTO is half of the queue that the TTFT objective allows. queue_time: only confirms
+    what other signals say. preemption_share: of finished requests.
     """
 
     arrivals: bool = True
-    in_flight_per_replica: Decimal | None = None
+    in_flight_per_replica: Decimal | Auto | None = None
     tpot_breach: bool = True
     ttft_breach: bool = True
     waiting_per_replica: Decimal | Auto | None = Auto.AUTO
@@ -269,6 +286,7 @@ class Plan:
     """A ServingPlan, validated. `warnings` are problems that do not keep it from acting.
 
     feedback: None where the schedule alone decides. acceptance: None where any edit of the engine is rolled out.
+    measured: None where the plan states its capacity itself.
     """
 
     namespace: str
@@ -291,6 +309,7 @@ class Plan:
     bounds: Bounds
     feedback: Feedback | None = None
     acceptance: Gate | None = None
+    measured: Measured | None = None
     warnings: Sequence[Problem] = ()
 
     @property

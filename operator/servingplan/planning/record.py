@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from servingplan.planning.counts import NONE, Counts, counted, spread
+from servingplan.planning.hour import Hour
 from servingplan.planning.reasons import Reason
 from servingplan.planning.signals import Heard, Lasting, NoSignals, Reading, Share, Signals, Within
 from servingplan.planning.units import format_duration
@@ -69,6 +70,7 @@ class Record:
     troubles: Mapping[str, NoSignals] = field(default_factory=dict)
     ticks: Mapping[int, Counts] = field(default_factory=dict)
     minutes: Mapping[int, float] = field(default_factory=dict)
+    hour: Hour = field(default_factory=Hour)
     gauges: Sequence[Gauges] = ()
     since: datetime | None = None
     polled: datetime | None = None
@@ -101,6 +103,7 @@ class Record:
             troubles=troubles,
             ticks=_ticks(self.ticks, counts, at),
             minutes=_minutes(self.minutes, counts, at),
+            hour=self.hour.with_counts(counts, at),
             gauges=_gauges(self.gauges, answered),
             since=since,
             polled=at,
@@ -154,6 +157,7 @@ class Record:
             kv_usage=max((r.kv_usage for r in fresh.values() if r.kv_usage is not None), default=None),
             first_heard={pod: self.first[pod] for pod in fresh},
             missing=missing,
+            traffic=self.hour.traffic(at, self.since),
         )
 
     def _missing(self, pod: str, now: datetime, stale_after: timedelta) -> NoSignals | None:
@@ -260,6 +264,9 @@ def _without_nonsense(reading: Reading) -> Reading:
         kv_usage=number(reading.kv_usage),
         prompts=number(reading.prompts),
         prompt_tokens=number(reading.prompt_tokens),
+        output_tokens=number(reading.output_tokens),
+        prefix_queries=number(reading.prefix_queries),
+        prefix_hits=number(reading.prefix_hits),
         ttft=within(reading.ttft),
         tpot=within(reading.tpot),
         queue=within(reading.queue),

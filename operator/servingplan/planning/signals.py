@@ -34,6 +34,7 @@ class Reading:
 
     running, waiting: requests now. kv_usage: 0 to 1, the maximum over engines. arrived: the count of
     time_to_first_token. finished: all request_success. prompts, prompt_tokens: count and sum of request_prompt_tokens.
+    output_tokens: sum of request_generation_tokens. prefix_queries, prefix_hits: prompt tokens looked up and found.
     None: this version of vLLM does not have it, or the plan states no such limit.
     """
 
@@ -48,6 +49,9 @@ class Reading:
     kv_usage: float | None = None
     prompts: float | None = None
     prompt_tokens: float | None = None
+    output_tokens: float | None = None
+    prefix_queries: float | None = None
+    prefix_hits: float | None = None
     ttft: Within | None = None
     tpot: Within | None = None
     queue: Within | None = None
@@ -76,6 +80,15 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """What requests of the last hour were like, on average. prefix_hit_share: of prompt tokens; None where unknown."""
+
+    input_tokens: float | None = None
+    output_tokens: float | None = None
+    prefix_hit_share: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NoSignals:
     """Why there are no signals now, of a plan or of one pod. Both go into the condition MetricsAvailable."""
 
@@ -96,6 +109,7 @@ class Signals:
     that of the last half-minute, 0 until heard for that long and while it falls. waiting_most: the most in two minutes.
     ttft, tpot, queue: attainment over two minutes. prompt_mean: tokens, ten minutes.
     first_heard: since when each pod answers without a pause. missing: the pods that should answer and do not, and why.
+    traffic: of the last hour; None until heard for that long, and while too few requests finish.
     None: not known.
     """
 
@@ -117,6 +131,7 @@ class Signals:
     kv_usage: float | None
     first_heard: Mapping[str, datetime]
     missing: Mapping[str, NoSignals] = field(default_factory=dict)
+    traffic: Traffic | None = None
 
 
 Heard = Signals | NoSignals

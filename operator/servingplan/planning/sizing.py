@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
-from decimal import Decimal
+from dataclasses import dataclass, replace
+from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 
-from servingplan.planning.plan import Capacity
+from servingplan.planning.plan import Capacity, PoolCapacity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +44,43 @@ def need(rate: Decimal, capacity: Capacity, maximum: int) -> Need:
     """The smallest n with n x capacity(n) >= rate."""
     unbounded = _smallest_pool(rate, capacity)
     return Need(replicas=min(unbounded, maximum), unbounded=unbounded)
+
+
+def in_use(found: Capacity, before: Capacity | None, *, current: bool) -> Capacity:
+    """The capacity that counts: what was found, where it is `current` or the first; else never more than `before`.
+
+    So what was measured of something else never lowers the replicas that the capacity used before asks for.
+    """
+    return found if current or before is None else lower(found, before)
+
+
+def lower(one: Capacity, other: Capacity) -> Capacity:
+    """A capacity that asks, at any rate, for at least as many replicas as each of both.
+
+    It takes the smaller one at every size that either measured: in between, both are linear, and the smaller of two
+    lines lies on or above the line between its ends. One of both is returned as it is where it is the lower everywhere.
+    """
+    sizes = sorted({point.replicas for capacity in (one, other) for point in capacity.points})
+    ours, theirs = ([capacity_per_replica(capacity, size) for size in sizes] for capacity in (one, other))
+    smaller = [min(pair) for pair in zip(ours, theirs, strict=True)]
+    if smaller == theirs:
+        return other
+    if smaller == ours:
+        return one
+    points = zip(sizes, smaller, strict=True)
+    return replace(
+        other,
+        points=tuple(PoolCapacity(replicas=size, requests_per_second=_rounded_down(rate)) for size, rate in points),
+    )
+
+
+_DIGITS = 9
+"""Significant digits of a capacity between two points: it must come back from JSON as it went in."""
+
+
+def _rounded_down(rate: Fraction) -> Decimal:
+    context = Context(prec=_DIGITS, rounding=ROUND_FLOOR)
+    return context.divide(Decimal(rate.numerator), Decimal(rate.denominator))
 
 
 @lru_cache(maxsize=8192)

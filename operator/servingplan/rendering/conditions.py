@@ -16,6 +16,7 @@ from servingplan.planning.plan import Plan
 from servingplan.planning.reasons import Reason
 from servingplan.planning.units import format_duration
 from servingplan.rendering.acceptance import engine_up_to_date, variant_accepted
+from servingplan.rendering.capacity import capacity_current
 from servingplan.rendering.drain import drain
 from servingplan.rendering.feedback import demand_within_plan, metrics_available
 from servingplan.rendering.progress import first_trouble, hold_up, progress, stuck_replicas
@@ -285,6 +286,7 @@ RULES: Sequence[Rule] = (
     reserve_intact,
     metrics_available,
     demand_within_plan,
+    capacity_current,
     gpu_capacity_sufficient,
     drain_safe,
     replicas_owned,

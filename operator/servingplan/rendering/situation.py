@@ -39,6 +39,11 @@ class Condition:
     reason: Reason
     message: str
 
+    @property
+    def said(self) -> Mapping[str, str]:
+        """As the next look finds it in status."""
+        return {"status": self.status.value, "reason": self.reason.value, "message": self.message}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accelerators:
@@ -70,8 +75,8 @@ class Situation:
     autoscaler: the HPA or ScaledObject that scales the target already. peak: the most that is required in the
     coming week. rises: how long rises took. undrained: why a named target's replicas are removed without a drain.
     change: what would hold against the excess of arrivals. variant: the stated engine beside the one that runs, where
-    it must be accepted; the plan is then the one that is acted on. begun: the ramp of the last status. previous: the
-    conditions of the last status, by type.
+    it must be accepted; the plan is then the one that is acted on. currency: whether the capacity is that of what runs.
+    begun: the ramp of the last status. previous: the conditions of the last status, by type.
     """
 
     generation: int
@@ -90,6 +95,7 @@ class Situation:
     undrained: str | None = None
     change: Change | None = None
     variant: Variant | None = None
+    currency: Condition | None = None
     rollout: Rollout = field(default_factory=Rollout)
     accelerators: Accelerators | None = None
     peak: int | None = None

@@ -20,6 +20,7 @@ from servingplan.planning.ownership import Contest
 from servingplan.planning.plan import Plan
 from servingplan.planning.trail import Step
 from servingplan.rendering.acceptance import variant_to_wire
+from servingplan.rendering.capacity import capacity_to_wire
 from servingplan.rendering.conditions import conditions
 from servingplan.rendering.feedback import excess_from_wire, feedback_to_wire, raised_from_wire
 from servingplan.rendering.lead import lead_to_wire, rises_from_wire
@@ -128,7 +129,7 @@ def _schedule(plan: Plan, decision: Decision, observation: Observation) -> Json:
 def _figures(plan: Plan, figures: Figures | None) -> Json:
     """What follows from the plan alone."""
     part: Json = {
-        "capacity": {"requestsPerSecond": float(plan.capacity.points[0].requests_per_second), "source": "plan"},
+        "capacity": capacity_to_wire(plan.capacity),
     }
     if figures is not None:
         part["gpuHours"] = {"monthPlanned": figures.hours_planned, "monthFlat": figures.hours_flat}
