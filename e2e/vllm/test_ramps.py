@@ -34,7 +34,7 @@ from servingplan.benchmarking.search import Measure
 from servingplan.clients.openai_server import OpenAIServer
 from servingplan.planning.plan import Objective, Objectives
 
-SHORT = Effort(name="short", seeds=1, most_seeds=1, resolution=1.2, warm_up_s=5, window_s=20, longest_s=1e6)
+SHORT = Effort(name="quick", seeds=1, most_seeds=1, resolution=1.2, warm_up_s=5, window_s=20, longest_s=1e6)
 """One run decides a rate: the two lie far apart."""
 
 SHARE = Decimal("0.9")
@@ -60,7 +60,7 @@ class Case:
 
 CASES = {
     Bound.MEMORY: Case(
-        more=("--block-size=32", "--num-gpu-blocks-override=24"), max_num_seqs=64, words=120, rates=(0.3, 1.6, 2.2, 3.1)
+        more=("--block-size=32", "--num-gpu-blocks-override=24"), max_num_seqs=64, words=60, rates=(0.3, 1.6, 2.2, 3.1)
     ),
     Bound.SEQUENCES: Case(max_num_seqs=2, words=40, rates=(0.3, 2.2, 3.1)),
     Bound.COMPUTE: Case(
@@ -100,7 +100,7 @@ def _by_counts(bound: Bound, case: Case, engine: Engine) -> None:
     assert (engine.waiting > 1) == (bound is not Bound.COMPUTE)
     assert (engine.running_high >= case.max_num_seqs) == (bound is Bound.SEQUENCES)
     assert engine.kv_p90 is not None
-    assert (engine.kv_p90 > 0.8) == (bound is Bound.MEMORY)
+    assert (engine.kv_p90 > 0.5) == (bound is Bound.MEMORY)
     assert (engine.preemptions > 0) <= (bound is Bound.MEMORY)
 
 
@@ -147,7 +147,7 @@ async def _measured(server: Server, environment: Environment, case: Case, folder
         if trial.experiment.concurrency is None:
             changed = replace(changed, prompts=await counted(asked, SERVED_NAME, halved(prompts)))
         bench = Bench(asked, target, changed, SHORT, name="confirm", alone=True)
-        return await carry_out(kept, trial, bench.run, folder / "ramp.json")
+        return await carry_out(kept, trial, bench.run, folder / "ramp.json", lambda run: None)
 
 
 async def _level(kept: Kept, bench: Bench, rate: float) -> Kept:

@@ -144,14 +144,15 @@ def test_an_experiment_takes_one_run_that_counts_and_is_in_the_file(
     kept, file = found(Bound.SEQUENCES), tmp_path / "ramp.json"
     coming = iter(runs)
     asked: list[Measure] = []
+    told: list[Run] = []
 
     async def measure(step: Measure, number: int, latency_s: float) -> Run:
         assert number >= len(kept.runs)
         asked.append(step)
         return next(coming)
 
-    done = asyncio.run(carry_out(kept, by_client(kept), measure, file))
-    assert len(asked) == kept_runs
+    done = asyncio.run(carry_out(kept, by_client(kept), measure, file, told.append))
+    assert len(asked) == len(told) == kept_runs
     assert {step.rate for step in asked} == {5.1}
     assert done == record.read(file)
     assert done.confirmation is not None

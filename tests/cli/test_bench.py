@@ -23,14 +23,15 @@ from cli.runs import ROOT, WORKED_EXAMPLE, process
 from servingplan.api.benchmark_report import bench_report
 from servingplan.api.documents import read_plans
 from servingplan.api.resolve import resolve
-from servingplan.benchmarking import measuring
+from servingplan.benchmarking import measuring, validity
 from servingplan.benchmarking.goodput import Block
 from servingplan.benchmarking.record import document, read, write
+from servingplan.benchmarking.run import Engine
 from servingplan.benchmarking.search import Measure
 from servingplan.planning.units import format_duration
 from servingplan.reporting.hours import nominal_month
 from support import fake_vllm
-from support.benches import a_ramp, a_run, a_void
+from support.benches import a_ramp, a_run, a_seen, a_void, an_engine_seen
 
 RECORDED = ROOT / "tests" / "data" / "vllm" / "bench-throughput-0.32.json"
 
@@ -43,8 +44,9 @@ def server() -> Iterator[str]:
 
 @pytest.fixture
 def bench(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
-    """The arguments of `bench run` with the stand-in, of which each run takes no time, and each probe little."""
+    """The arguments of `bench run` with the stand-in, of which each run takes no time, and each probe a moment."""
     monkeypatch.setattr(measuring, "PROBE_S", 0.0)
+    monkeypatch.setattr(validity, "PROBES_OFF", 1000.0)
     program = tmp_path / "vllm"
     program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(fake_vllm.__file__)} "$@"\n')
     program.chmod(0o755)
@@ -380,3 +382,62 @@ def test_a_report_that_cannot_be_written_is_one_clear_error(cli, bench):
     done = cli(*bench("--longest", "1ms", "--report", "/nowhere/report"))
     assert done.exit_code == 2
     assert "--report /nowhere/report cannot be written" in done.stderr
+
+
+# ---- bench run --confirm ----
+
+
+TTFT_MISSES = {"ttft": 300, "tpot": 0, "e2el": 0}
+SLOTS_TAKEN = an_engine_seen(kv_p90=0.1, waiting=20.0, running_p50=128.0, running_high=128.0)
+BUDGET_FILLED = an_engine_seen(kv_p90=0.1, waiting=9.0, iteration_tokens=((512.0, 0.3), (2048.0, 0.7)))
+
+
+@pytest.fixture
+def a_found_ramp(cli, bench, tmp_path: Path) -> Callable[[Engine], tuple[str, ...]]:
+    """A ramp of the server in --out that has its finding, bound as these figures of the failing rate say."""
+    engine = ("--max-num-seqs", "128", "--max-num-batched-tokens", "2048")
+
+    def made(seen: Engine) -> tuple[str, ...]:
+        cli(*bench("--longest", "1ms", *engine))
+        passing = [a_run(10.0, 0.999, seed=seed, a_block=1000) for seed in range(5)]
+        failing = [
+            a_run(11.0, 0.5, seed=seed, a_block=1000, seen=a_seen(misses=TTFT_MISSES, engine=seen)) for seed in range(3)
+        ]
+        file = tmp_path / "ramp.json"
+        write(replace(read(file), runs=(*passing, *failing)), file)
+        return engine
+
+    return made
+
+
+def test_half_as_many_at_once_are_asked_for_and_the_capacity_stays(cli, bench, a_found_ramp, tmp_path, monkeypatch):
+    engine = a_found_ramp(SLOTS_TAKEN)
+    monkeypatch.setenv("FAKE_VLLM_SEEN", str(tmp_path / "seen.json"))
+    done = cli(*bench("--confirm", *engine, "-o", "json"))
+    assert done.exit_code == 0, done.output
+    options = dict(pairwise(json.loads((tmp_path / "seen.json").read_text())["arguments"]))
+    assert options["--max-concurrency"] == "64"
+    assert options["--request-rate"] == "11.0"
+    shown = json.loads(done.stdout)
+    assert shown["confirmation"]["bound"] == "Sequences"
+    assert shown["confirmation"]["verdict"] == "Unclear"  # the stand-in's engine says nothing of how many ran
+    assert shown["finding"]["requestsPerSecond"] == 10
+    assert len(shown["runs"]) == 8
+
+
+def test_what_the_client_cannot_change_is_told_and_the_result_stands(cli, bench, a_found_ramp):
+    done = cli(*bench("--confirm", *a_found_ramp(BUDGET_FILLED)))
+    assert done.exit_code == 0, done.output
+    assert "with twice --max-num-batched-tokens, name it with --confirm-url" in done.stderr
+    assert "Capacity 10/s, below 11/s" in done.stdout
+
+
+def test_another_server_with_the_change_is_measured_at_the_rate_that_failed(cli, bench, server, a_found_ramp):
+    done = cli(*bench("--confirm-url", server, *a_found_ramp(BUDGET_FILLED), "-o", "json"))
+    assert done.exit_code == 0, done.output
+    said = json.loads(done.stdout)["confirmation"]
+    assert said["verdict"] == "Confirmed"
+    assert "does not say whether" in said["doubt"][0]
+    again = cli(*bench("--confirm-url", server, *("--max-num-seqs", "128", "--max-num-batched-tokens", "2048")))
+    assert "Confirming" not in again.stderr
+    assert "Confirmed by a run with" in again.stdout

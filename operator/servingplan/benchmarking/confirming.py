@@ -69,9 +69,13 @@ def by_engine(kept: Kept, other: Fingerprint) -> Trial:
 
 
 async def carry_out(
-    kept: Kept, trial: Trial, measure: Callable[[Measure, int, float], Awaitable[Run]], path: Path
+    kept: Kept,
+    trial: Trial,
+    measure: Callable[[Measure, int, float], Awaitable[Run]],
+    path: Path,
+    after_run: Callable[[Run], None],
 ) -> Kept:
-    """One valid run under the change, of a few tries; written after each. measure: as of a ramp."""
+    """One valid run under the change, of a few tries; written and told after each. measure: as of a ramp."""
     step = Measure(rate=trial.rate, extended=False, level=trial.failing)
     latencies = [seen.e2el.mean for seen in trial.failing.seen if seen.e2el is not None]
     latency = float(np.mean(latencies)) if latencies else kept.unloaded.latency_s
@@ -81,6 +85,7 @@ async def carry_out(
         experiment = replace(experiment, runs=(*experiment.runs, run))
         kept = replace(kept, experiment=experiment)
         record.write(kept, path)
+        after_run(run)
         if run.unfinished:
             break
     return kept

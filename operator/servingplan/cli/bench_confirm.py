@@ -40,6 +40,7 @@ async def confirmed(
     from servingplan.benchmarking.confirming import by_client, by_engine, carry_out  # noqa: PLC0415  loads numpy
     from servingplan.benchmarking.ramp import look  # noqa: PLC0415  as above
     from servingplan.benchmarking.search import Outcome  # noqa: PLC0415  as above
+    from servingplan.reporting.benchmark import run_words  # noqa: PLC0415  as above
 
     if kept.finding.outcome is not Outcome.FOUND:
         return kept
@@ -56,7 +57,7 @@ async def confirmed(
             return kept
         talk(f"Confirming {trial.experiment.bound.value}: {trial.experiment.what}, at {trial.rate:g} requests/s")
         bench = await _bench(kept, trial, at, workload, replace(target, url=at.url))
-        return await carry_out(kept, trial, bench.run, out)
+        return await carry_out(kept, trial, bench.run, out, lambda run: talk(f"  {run_words(run)}"))
 
 
 async def _bench(kept: Kept, trial: Trial, server: OpenAIServer, workload: Workload, target: Target) -> Bench:

@@ -43,6 +43,7 @@ def ramp_chart(kept: Kept, form: str) -> bytes:
             for axes in (goodput, ttft, flight, memory):
                 axes.axvspan(finding.capacity, finding.failing or finding.capacity, color="#2a7f62", alpha=0.12)
         found = "no capacity" if finding.capacity is None else f"capacity {finding.capacity:g}/s"
+        found += "" if finding.capacity is None or finding.failing is None else f", below {finding.failing:g}/s"
         figure.suptitle(f"{kept.fingerprint.model}   {found}", fontsize=12, fontweight="bold")
         return saved(figure, form)
 
@@ -72,14 +73,14 @@ def _line(axes: Axes, levels: tuple[Level, ...], value: Callable[[Seen], float |
 
 def _memory(axes: Axes, levels: tuple[Level, ...]) -> None:
     rates, means = _means(levels, lambda seen: None if seen.engine is None else seen.engine.kv_p90)
-    axes.plot(rates, means, "o-", color=_LINE, linewidth=1.2, markersize=4, label="KV cache in use, p90")
+    axes.plot(rates, means, "o-", color=_LINE, linewidth=1.2, markersize=4)
     axes.set_ylim(0, 1.05)
-    axes.set_ylabel("KV cache")
+    axes.set_ylabel("KV cache, p90", color=_LINE)
     beside = axes.twinx()
     rates, means = _means(levels, lambda seen: None if seen.engine is None else seen.engine.preemptions)
     beside.plot(rates, means, "x--", color=_COLOURS[Verdict.FAIL], linewidth=1, markersize=5)
-    beside.set_ylabel("preemptions a run")
-    beside.set_ylim(bottom=0)
+    beside.set_ylabel("preemptions a run", color=_COLOURS[Verdict.FAIL])
+    beside.set_ylim(0, max(1.0, 1.05 * max(means, default=0.0)))
     beside.grid(visible=False)
 
 
