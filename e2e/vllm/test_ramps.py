@@ -23,7 +23,7 @@ from servingplan.benchmarking.changes import Bound
 from servingplan.benchmarking.command import Target
 from servingplan.benchmarking.confirmation import Verdict
 from servingplan.benchmarking.confirming import by_client, carry_out
-from servingplan.benchmarking.effort import EFFORTS, Effort
+from servingplan.benchmarking.effort import EFFORTS
 from servingplan.benchmarking.level import judge
 from servingplan.benchmarking.measuring import Bench, Workload
 from servingplan.benchmarking.prompts import halved, read_prompts
@@ -33,9 +33,7 @@ from servingplan.benchmarking.run import Engine
 from servingplan.benchmarking.search import Measure
 from servingplan.clients.openai_server import OpenAIServer
 from servingplan.planning.plan import Objective, Objectives
-
-SHORT = Effort(name="quick", seeds=1, most_seeds=1, resolution=1.2, warm_up_s=5, window_s=20, longest_s=1e6)
-"""One run decides a rate: the two lie far apart."""
+from support.benches import SHORT
 
 SHARE = Decimal("0.9")
 """Of requests that must be good."""
@@ -60,18 +58,18 @@ class Case:
 
 CASES = {
     Bound.MEMORY: Case(
-        more=("--block-size=32", "--num-gpu-blocks-override=24"), max_num_seqs=64, words=60, rates=(0.3, 1.6, 2.2, 3.1)
+        more=("--block-size=32", "--num-gpu-blocks-override=24"), max_num_seqs=64, words=120, rates=(0.3, 1.6, 2.2, 3.1)
     ),
     Bound.SEQUENCES: Case(max_num_seqs=2, words=40, rates=(0.3, 2.2, 3.1)),
     Bound.COMPUTE: Case(
-        more=("--max-num-batched-tokens=8192",), max_num_seqs=1024, words=40, rates=(0.3, 5, 8, 12), slower=3.0
+        more=("--max-num-batched-tokens=8192",), max_num_seqs=1024, words=120, rates=(0.3, 3.2, 4.5, 6.3), slower=3.0
     ),
 }
 
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An effort for tests."""
+    """One run decides a rate."""
     monkeypatch.setitem(EFFORTS, SHORT.name, SHORT)  # type: ignore[arg-type] # a dict, which nothing else may change
 
 
@@ -158,7 +156,7 @@ async def _level(kept: Kept, bench: Bench, rate: float) -> Kept:
         kept = kept.with_run(await bench.run(step, len(kept.runs), kept.unloaded.latency_s))
         if kept.runs[-1].counts:
             return kept
-    raise AssertionError(f"no run counted: {[void.message for run in kept.runs for void in run.voids]}")
+    raise AssertionError(f"no run at {rate:g}/s counted: {[void.message for run in kept.runs for void in run.voids]}")
 
 
 def _lines(words: int) -> list[dict[str, object]]:

@@ -441,3 +441,27 @@ def test_another_server_with_the_change_is_measured_at_the_rate_that_failed(cli,
     again = cli(*bench("--confirm-url", server, *("--max-num-seqs", "128", "--max-num-batched-tokens", "2048")))
     assert "Confirming" not in again.stderr
     assert "Confirmed by a run with" in again.stdout
+
+
+# ---- what was measured on the real vLLM ----
+
+REAL_RAMP = ROOT / "tests" / "data" / "ramps" / "tiny-0.32-first.json"
+
+
+def test_a_real_ramp_is_shown_as_table_and_picture_and_replicas_follow_it(cli, tmp_path):
+    """14 a second, so 18 a second need two replicas, and one in reserve."""
+    text = cli("bench", "show", str(REAL_RAMP)).stdout
+    assert "Capacity 14/s, below 19.6/s" in text
+    assert "Bound by Sequences" in text
+    assert "Confirmed by a run with 1 at once at most" in text
+    picture = process("bench", "show", str(REAL_RAMP), "-o", "svg")
+    assert picture.stdout.startswith("<?xml")
+
+    block = cli("bench", "show", str(REAL_RAMP), "--as-capacity").stdout
+    assert yaml.safe_load(block) == {"capacity": {"requestsPerSecond": 14.0}}
+    plan = yaml.safe_load(Path(WORKED_EXAMPLE).read_text())
+    plan["spec"].update(yaml.safe_load(block))
+    file = tmp_path / "plan.yaml"
+    file.write_text(yaml.safe_dump(plan))
+    asked = json.loads(cli("plan", str(file), "--from", "2026-12-01", "--days", "1", "-o", "json").stdout)
+    assert {entry["replicas"] for entry in asked["required"]} == {2, 3}

@@ -9,11 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from servingplan.benchmarking.effort import Effort
 from servingplan.benchmarking.goodput import Block
 from servingplan.benchmarking.record import Asked, Fingerprint, Kept, Unloaded
 from servingplan.benchmarking.run import Client, Engine, Probes, Run, Seen, Spread, Void, VoidReason
 from servingplan.benchmarking.validity import Expected
 from support.plans import a_workload
+
+SHORT = Effort(name="quick", seeds=1, most_seeds=1, resolution=1.2, warm_up_s=5, window_s=20, longest_s=1e6)
+"""One run decides a rate, for rates that lie far apart; in the place of the effort of that name."""
 
 
 def a_spread(seconds: float = 0.2) -> Spread:

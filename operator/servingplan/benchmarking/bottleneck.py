@@ -204,8 +204,8 @@ def _compute(case: _Case) -> str | None:
     if waiting is not None and waiting > FEW_WAIT:
         return None
     return (
-        f"{slow} of {case.misses} misses are of TPOT, with nothing waiting: a token took {gap * 1000:.0f} ms "
-        f"instead of {at_ease * 1000:.0f}"
+        f"{slow} of {case.misses} misses are of TPOT, with nothing waiting: a token took {gap * 1000:.3g} ms "
+        f"instead of {at_ease * 1000:.3g}"
     )
 
 

@@ -77,11 +77,9 @@ async def carry_out(
 ) -> Kept:
     """One valid run under the change, of a few tries; written and told after each. measure: as of a ramp."""
     step = Measure(rate=trial.rate, extended=False, level=trial.failing)
-    latencies = [seen.e2el.mean for seen in trial.failing.seen if seen.e2el is not None]
-    latency = float(np.mean(latencies)) if latencies else kept.unloaded.latency_s
     experiment = trial.experiment
     while not experiment.valid and len(experiment.runs) <= MOST_VOID:
-        run = await measure(step, len(kept.runs) + len(experiment.runs), latency)
+        run = await measure(step, len(kept.runs) + len(experiment.runs), kept.unloaded.latency_s)
         experiment = replace(experiment, runs=(*experiment.runs, run))
         kept = replace(kept, experiment=experiment)
         record.write(kept, path)
