@@ -139,7 +139,7 @@ def _half_lengths(_: Experiment, before: Sequence[Seen], after: Sequence[Seen]) 
     if waited is None or waits is None or not waited:
         return Verdict.UNCLEAR, "how many waited was not readable"
     evidence = (
-        f"with half as many tokens a request at twice the rate {waits:.2g} waited instead of {waited:.2g}, with "
+        f"{waits:.2g} waited instead of {waited:.2g}, with "
         f"{_preemptions(after):.2g} preemptions a request instead of {_preemptions(before):.2g}"
     )
     return _between(waits / waited, WAITING_FELL, WAITING_STAYED), evidence
