@@ -164,6 +164,17 @@ def test_what_is_wrong_is_one_clear_error(cli, bench, monkeypatch, more, environ
     assert done.stdout == ""
 
 
+def test_a_server_that_asks_for_a_key_gets_it_from_the_environment(cli, bench, monkeypatch):
+    with fake_vllm.a_server(key="secret") as url:
+        refused = cli(*bench("--url", url, "--longest", "1ms"))
+        monkeypatch.setenv("OPENAI_API_KEY", "secret")
+        answered = cli(*bench("--url", url, "--longest", "1ms"))
+    assert refused.exit_code == 3
+    assert "answered 401" in refused.stderr
+    assert "is its key set, as in OPENAI_API_KEY?" in refused.stderr
+    assert "OutOfTime" in answered.output
+
+
 def test_without_an_objective_there_is_nothing_to_find(cli, bench):
     arguments = [argument for argument in bench() if not argument.startswith(("--ttft", "--tpot", "p95"))]
     done = cli(*arguments)

@@ -77,8 +77,8 @@ def main() -> None:
 
 
 @contextmanager
-def a_server() -> Iterator[str]:
-    """The address of a server that answers every request at once."""
+def a_server(key: str | None = None) -> Iterator[str]:
+    """The address of a server that answers every request at once; with a key, only those that bring it."""
 
     async def completions(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
@@ -88,7 +88,7 @@ def a_server() -> Iterator[str]:
         await response.write(b'data: {"choices": [], "usage": {"prompt_tokens": 12}}\n\ndata: [DONE]\n\n')
         return response
 
-    app = web.Application()
+    app = web.Application(middlewares=[_keyed(key)] if key else [])
     app.router.add_get("/v1/models", _always({"data": [{"id": "tiny"}]}))
     app.router.add_get("/version", _always({"version": "0.32.0"}))
     app.router.add_get("/metrics", _metrics)
@@ -119,6 +119,18 @@ def serving(app: web.Application) -> Iterator[str]:
         loop.call_soon_threadsafe(loop.stop)
         thread.join(10)
         loop.close()
+
+
+def _keyed(key: str) -> Callable[..., Awaitable[web.StreamResponse]]:
+    @web.middleware
+    async def asked(
+        request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        if request.headers.get("Authorization") != f"Bearer {key}":
+            return web.json_response({"error": "Unauthorized"}, status=401)
+        return await handler(request)
+
+    return asked
 
 
 def _always(body: object) -> Callable[[web.Request], Awaitable[web.Response]]:

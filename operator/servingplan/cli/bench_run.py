@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from servingplan.benchmarking.run import Run
     from servingplan.benchmarking.search import Measure
 
-KEY_VARIABLE = "OPENAI_API_KEY"
-"""Where `vllm bench serve` takes the key from, and so do we."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
@@ -166,7 +163,7 @@ async def _ramp(request: Request, plan: Plan | None, limits: Objectives) -> Kept
     from servingplan.benchmarking.measuring import Bench, Workload  # noqa: PLC0415  as above
     from servingplan.benchmarking.prompts import read_prompts  # noqa: PLC0415  as above
     from servingplan.benchmarking.record import read  # noqa: PLC0415  as above
-    from servingplan.clients.openai_server import OpenAIServer  # noqa: PLC0415  as above
+    from servingplan.clients.openai_server import KEY_VARIABLE, OpenAIServer  # noqa: PLC0415  as above
 
     prompts = read_prompts(request.prompts)
     async with OpenAIServer(request.url, key=os.environ.get(KEY_VARIABLE), chat=request.chat) as server:

@@ -22,6 +22,9 @@ from servingplan.errors import Refused, Unreachable
 _QUICK = Bounds(timeout_s=10.0, answer_bytes=16 * 2**20)
 """What is asked beside the load. A busy server may take seconds to answer."""
 
+KEY_VARIABLE = "OPENAI_API_KEY"
+"""Where `vllm bench serve` takes the key of a server from, and so does `bench run`."""
+
 ANSWER_TIMEOUT_S = 300.0
 """For one whole answer of the probe."""
 
@@ -200,6 +203,8 @@ class OpenAIServer:
 def _wrong(status: int, message: str) -> Unreachable | Refused:
     if status >= 500 or status == 429:
         return Unreachable(message)
+    if status in {401, 403}:
+        message = f"{message}: is its key set, as in {KEY_VARIABLE}?"
     return Denied(message) if status in {401, 403, 404} else Refused(message)
 
 
