@@ -109,6 +109,7 @@ def test_where_every_run_is_void_the_client_bound_the_measurement() -> None:
 def test_a_level_that_is_not_decided_yet_binds_nothing() -> None:
     passing = [a_run(5, 1.0, seed=seed) for seed in range(3)]
     assert bottleneck(levels(*passing, a_run(7, 0.94), a_void(7, seed=1)), FACTS) is None
+    assert bottleneck(levels(a_void(7)), FACTS) is None
 
 
 def test_where_nothing_fails_nothing_is_known_to_bind() -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from servingplan.benchmarking.changes import CHANGES, Bound, Change
 from servingplan.benchmarking.level import Level, Verdict
 from servingplan.benchmarking.run import Engine, Run, Seen
+from servingplan.benchmarking.search import MOST_VOID
 
 HALF = 0.5
 """A cause of at least half of the misses is what bound the server."""
@@ -123,15 +124,15 @@ def bottleneck(levels: Sequence[Level], facts: Facts) -> Bottleneck | None:
 
 def failing_level(levels: Sequence[Level]) -> Level | None:
     """The lowest rate that did not hold or was given up as void: what bound the server is read there."""
-    return next((level for level in levels if _did_not_hold(level) or _mostly_void(level)), None)
+    return next((level for level in levels if _did_not_hold(level) or _given_up(level)), None)
 
 
 def _did_not_hold(level: Level) -> bool:
     return level.verdict in {Verdict.FAIL, Verdict.UNDECIDED}
 
 
-def _mostly_void(level: Level) -> bool:
-    return level.verdict is Verdict.OPEN and len(level.void) > len(level.runs)
+def _given_up(level: Level) -> bool:
+    return level.verdict is Verdict.OPEN and len(level.void) > MOST_VOID
 
 
 def _of_void(failing: Level) -> Bottleneck:
