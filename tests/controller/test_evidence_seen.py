@@ -101,9 +101,3 @@ COMPLETE = {"replicas": 2, "updatedReplicas": 2, "availableReplicas": 2}
 )
 def test_a_pool_is_ready_when_it_is_exactly_what_is_asked_for(pool, ready):
     assert seen.ready_replicas(pool) == ready
-
-
-def test_labels_of_either_vendor_name_the_product():
-    node = {"metadata": {"labels": {"amd.com/gpu.product-name": "MI300X"}}}
-    assert seen.label_of(node, seen.PRODUCT_LABELS) == "MI300X"
-    assert seen.label_of({"metadata": {}}, seen.PRODUCT_LABELS) is None

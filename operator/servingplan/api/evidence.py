@@ -78,7 +78,7 @@ class RunnerSpec(Wire):
     """The Job that does the work."""
 
     image: Text | None = Field(
-        default=None, description="Image with vLLM and servingplan[bench]; the installation's where left out."
+        default=None, description="Image with vLLM and servingplan[bench,evaluate]; the installation's where left out."
     )
     resources: dict[str, Any] = Field(
         default={}, description="Container resources, as in a Pod: requests and limits.", json_schema_extra=ANY_FIELDS

@@ -86,8 +86,8 @@ def runner(wire: RunnerSpec, path: str, defaults: RunnerDefaults) -> Runner:
     problems = [*_resource_problems(wire.resources, f"{path}.resources")]
     if not image:
         message = (
-            "no image is known that has vLLM and servingplan[bench]: name one here, or have whoever installed the "
-            "operator set the chart's value evidence.runnerImage; its image is built with `make runner-image`"
+            "no image is known that has vLLM and servingplan[bench,evaluate]: name one here, or have whoever installed "
+            "the operator set the chart's value evidence.runnerImage; its image is built with `make runner-image`"
         )
         problems.append(Problem(path=f"{path}.image", reason="NoRunnerImage", message=message))
     if problems or not image:

@@ -7,6 +7,7 @@ only in the state that was seen. A stop after any write leaves a state from whic
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,7 @@ from servingplan.rendering.metadata import (
     Owner,
 )
 from servingplan.rendering.runner import RunnerJob, job, job_labels
+from servingplan.rendering.serving import Hardware, hardware_of
 from servingplan.rendering.trial import Trial, trial_name, trial_objects
 
 Object = Mapping[str, Any]
@@ -102,22 +104,25 @@ class EvidenceCluster:
         return (await self._client.list("v1", "Pod", namespace, label_selector=_selector(labels))).items
 
     async def _measured(self, live: Live) -> Measured:
-        """What runs in the pool, as it says itself; of the node where we may read it."""
+        """What runs in the pool, as it says itself."""
         if live.pool is None:
             return Measured()
         pods = await self.pool_pods(live)
-        node = None
-        if (name := seen.node_of(pods)) is not None:
-            try:
-                node = await self._client.find(ObjectRef(api_version="v1", kind="Node", name=name))
-            except Refused:
-                node = None
+        hardware = await self._hardware(seen.node_of(pods))
         return Measured(
             identity=identity_from_json(seen.annotation(live.pool, IDENTITY_ANNOTATION)),
             image_digest=seen.image_digest(pods),
-            product=None if node is None else seen.label_of(node, seen.PRODUCT_LABELS),
-            driver=None if node is None else seen.label_of(node, seen.DRIVER_LABELS),
+            product=hardware.product or None,
+            driver=hardware.driver or None,
         )
+
+    async def _hardware(self, node: str | None) -> Hardware:
+        """What a node says of its accelerators, where we may read it."""
+        found = None
+        if node is not None:
+            with suppress(Refused):
+                found = await self._client.find(ObjectRef(api_version="v1", kind="Node", name=node))
+        return Hardware() if found is None else hardware_of(found["metadata"].get("labels", {}))
 
     # ---- writes ----
 

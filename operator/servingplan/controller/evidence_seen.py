@@ -18,10 +18,6 @@ from servingplan.rendering.runner import RUNNER_CONTAINER, job_name
 
 Object = Mapping[str, Any]
 
-PRODUCT_LABELS = ("nvidia.com/gpu.product", "amd.com/gpu.product-name")
-DRIVER_LABELS = ("nvidia.com/cuda.driver-version.full", "amd.com/gpu.driver-version")
-"""Where the vendors' feature discovery says on a node what its accelerators are."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
@@ -104,12 +100,6 @@ def image_digest(pods: Iterable[Object]) -> str | None:
 def node_of(pods: Iterable[Object]) -> str | None:
     """The node of the first pod that is on one."""
     return next((node for pod in pods if (node := pod.get("spec", {}).get("nodeName"))), None)
-
-
-def label_of(node: Object, names: Iterable[str]) -> str | None:
-    """The first of those labels that a node has."""
-    labels = node["metadata"].get("labels", {})
-    return next((labels[name] for name in names if name in labels), None)
 
 
 def _container(pod: Object, name: str) -> Object:

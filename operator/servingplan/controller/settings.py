@@ -75,7 +75,7 @@ class OperatorSettings(BaseModel):
     log_level: LogLevel = Field(LogLevel.INFO, description="debug, info or warning")
     relist_seconds: Seconds = Field(300.0, ge=5, le=3600, description="full comparison with the cluster, every")
     runner_image: str | None = Field(
-        None, description="image of evidence runners that state none: vLLM and servingplan[bench]"
+        None, description="image of evidence runners that state none: vLLM and servingplan[bench,evaluate]"
     )
     sources_file: Path | None = Field(None, description="YAML file of the Prometheus sources that plans may name")
     workers: int = Field(4, ge=1, le=64, description="reconciles at the same time")
