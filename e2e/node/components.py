@@ -21,7 +21,7 @@ STATUS_EVERY_S = 2
 """How often a kubelet reports and renews its lease: a tenth of Kubernetes', as its silence must be seen sooner."""
 LEASE_S = STATUS_EVERY_S * 4
 FIRST_PORT = 10350
-DNS_ADDRESS = "10.96.0.10"
+DNS_ADDRESS, CLUSTER_DOMAIN = "10.96.0.10", "cluster.local"
 PROXY_HEALTH, PROXY_METRICS = 10256, 10249
 
 
@@ -145,8 +145,9 @@ def kubelet(controlplane: Path, places: NodePlaces) -> list[str]:
         # Images are imported, not pulled: what was collected as unused could not be had again.
         "imageGCHighThresholdPercent": 100,
         "resolvConf": str(resolver),
-        # Nobody answers there; without an address every pod of the default policy gets a warning.
+        # Nobody answers there until a test wants names; without an address pods of the default policy get a warning.
         "clusterDNS": [DNS_ADDRESS],
+        "clusterDomain": CLUSTER_DOMAIN,
         "podLogsDir": str(folder / "logs"),
         "volumePluginDir": str(folder / "plugins"),
         "nodeStatusUpdateFrequency": f"{STATUS_EVERY_S}s",

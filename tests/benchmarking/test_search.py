@@ -145,6 +145,14 @@ def test_a_ramp_without_time_left_says_what_it_knows() -> None:
     assert sum(run.took_s for run in runs) <= 2000
 
 
+def test_a_ramp_whose_time_went_into_void_runs_says_what_voided_them() -> None:
+    runs = [a_void(5.0, seed=1), a_void(5.0, seed=2)]
+    finding = next_step(replace(RAMP, longest_s=2 * runs[0].took_s), runs)
+    assert isinstance(finding, Finding)
+    assert finding.outcome is Outcome.OUT_OF_TIME
+    assert "2 of 2 are void: Neighbour" in finding.message
+
+
 def test_what_comes_next_follows_from_the_runs_alone_so_a_ramp_goes_on_anywhere() -> None:
     server, objectives, _ = STEEP["tokens slow down"]
     whole = ramp_up(server, objectives, start=6.0, seed=3)

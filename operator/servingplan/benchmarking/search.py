@@ -146,14 +146,19 @@ def _within_time(ramp: Ramp, runs: Sequence[Run], found: Sequence[Level], level:
     took = sum(run.took_s for run in runs)
     longest = max((run.took_s for run in runs), default=0.0)
     if took + longest > ramp.longest_s:
-        message = f"the runs took {took / 60:.0f} minutes of {ramp.longest_s / 60:.0f}: allow more, and it goes on"
+        void = [run for run in runs if not run.counts]
+        words = f", and {len(void)} of {len(runs)} are void: {_reasons(void)}" if void else ""
+        message = f"the runs took {took / 60:.0f} of {ramp.longest_s / 60:.0f} minutes{words}; allow more time"
         return _finding(Outcome.OUT_OF_TIME, found, message)
     return Measure(rate=level.rate, extended=level.extend, level=level)
 
 
 def _why_void(level: Level) -> str:
-    reasons = sorted({void.reason.value for run in level.void for void in run.voids})
-    return f"{len(level.void)} runs at {level.rate:g}/s are void: {', '.join(reasons)}"
+    return f"{len(level.void)} runs at {level.rate:g}/s are void: {_reasons(level.void)}"
+
+
+def _reasons(void: Sequence[Run]) -> str:
+    return ", ".join(sorted({each.reason.value for run in void for each in run.voids}))
 
 
 def _finding(outcome: Outcome, found: Sequence[Level], message: str) -> Finding:
