@@ -21,7 +21,7 @@ from servingplan.benchmarking.child import BenchFailed, Child, Ended
 from servingplan.benchmarking.command import Load, Target, serve_command
 from servingplan.benchmarking.effort import Effort
 from servingplan.benchmarking.prompts import Prompt, Prompts, as_lines, mean_input, probe_prompts, share_out
-from servingplan.benchmarking.run import Probes, Run
+from servingplan.benchmarking.run import Probes, Run, VoidReason
 from servingplan.benchmarking.search import Measure
 from servingplan.benchmarking.seen import Measured, Plot, run_of
 from servingplan.clients.engine_load import EngineLoad
@@ -115,7 +115,9 @@ class Bench:
         with TemporaryDirectory(prefix="servingplan-bench-") as folder:
             done = await self._drive(step, prompts, number, seconds, Path(folder))
         if done.ended.code is None:
-            return await self._unfinished(step, number, window, began)
+            if done.loads and not done.loads[-1].running + done.loads[-1].waiting:
+                raise BenchFailed(f"`vllm bench serve` at {step.rate:g}/s did not end, although the server is idle")
+            return await self._unfinished(step, number, window, began, before)
         await self._idle()
         after = await self._median_probe()
         plot = Plot(
@@ -180,12 +182,9 @@ class Bench:
             after=await self._load(),
         )
 
-    async def _unfinished(self, step: Measure, number: int, window: float, began: float) -> Run:
-        """The time was over: the server fell behind, where it is still at it."""
-        load = await self._load()
-        if load is not None and not load.running + load.waiting:
-            raise BenchFailed(f"`vllm bench serve` at {step.rate:g}/s did not end, although the server is idle")
-        await self._idle()
+    async def _unfinished(self, step: Measure, number: int, window: float, began: float, before: float) -> Run:
+        """The time was over: the server fell behind, or something slowed it. before: the probe's median latency."""
+        probes = Probes(before=before, after=await self._median_probe()) if await self._idle() else None
         took = time.perf_counter() - began
         return Run(
             rate=step.rate,
@@ -194,17 +193,22 @@ class Bench:
             took_s=took,
             window_s=window,
             blocks=(),
+            voids=validity.judge_unfinished(probes),
+            unjudged=(VoidReason.NEIGHBOUR,) if probes is None else (),
             unfinished=True,
         )
 
-    async def _idle(self) -> None:
-        """Wait until nothing is in flight, at most `IDLE_S`."""
+    async def _idle(self) -> bool:
+        """Wait until nothing is in flight, at most `IDLE_S`; whether it is so, where the server tells."""
         until = time.perf_counter() + IDLE_S
         while time.perf_counter() < until:
             load = await self._load()
-            if load is None or not load.running + load.waiting:
-                return
+            if load is None:
+                return False
+            if not load.running + load.waiting:
+                return True
             await asyncio.sleep(EVERY_S)
+        return False
 
     async def _load(self) -> EngineLoad | None:
         if self._alone:

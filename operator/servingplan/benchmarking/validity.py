@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from servingplan.benchmarking.run import Seen, Void, VoidReason
+from servingplan.benchmarking.run import Probes, Seen, Void, VoidReason
 
 RATE_OFF = 0.02
 """Share by which the dispatched rate may differ from the asked one."""
@@ -80,6 +80,15 @@ def judge(seen: Seen, expected: Expected) -> tuple[tuple[Void, ...], tuple[VoidR
         Void(reason=rule.reason, message=message) for rule in known if (message := rule.broken(case)) is not None
     )
     return voids, tuple(rule.reason for rule in RULES if rule not in known)
+
+
+def judge_unfinished(probes: Probes | None) -> tuple[Void, ...]:
+    """Why a run is void at which the server fell behind: on a machine that something else uses, it may have to.
+
+    probes: None where the server was still at it.
+    """
+    message = None if probes is None else _other_pace(probes)
+    return () if message is None else (Void(reason=VoidReason.NEIGHBOUR, message=message),)
 
 
 def _dispatch_rate(case: Case) -> str | None:
@@ -154,8 +163,11 @@ def _other_requests(case: Case) -> str | None:
 
 
 def _neighbour(case: Case) -> str | None:
-    probes = case.seen.probes
-    if probes is None or abs(probes.after / probes.before - 1) <= PROBES_OFF:
+    return None if case.seen.probes is None else _other_pace(case.seen.probes)
+
+
+def _other_pace(probes: Probes) -> str | None:
+    if abs(probes.after / probes.before - 1) <= PROBES_OFF:
         return None
     return (
         f"the same probe took {probes.before * 1000:.0f} ms before and {probes.after * 1000:.0f} ms after the run: "
