@@ -28,7 +28,6 @@ START, LONGEST = 11, "14m"
 """Requests/s, near what two slots serve on two processors; a ramp is nine runs of 80 s then."""
 
 LONGEST_S = 30 * 60
-WORDS = ("ticket", "printer", "network", "login", "screen", "error", "reset", "mail", "please", "cannot", "open")
 
 
 @pytest.fixture(scope="module")
@@ -47,11 +46,11 @@ def named(cluster, kubectl, tmp_path):
 
 
 def prompts() -> dict[str, object]:
-    """A ConfigMap with 300 prompts of 40 to 100 words, and answers of 60 to 110 tokens."""
+    """A ConfigMap with 300 prompts of 25 to 55 words without a common beginning, and answers of 60 to 110 tokens."""
     lines = [
         {
-            "prompt": " ".join(WORDS[number * place % len(WORDS)] for place in range(1, 41 + 7919 * number % 61)),
-            "output_tokens": 60 + 104729 * number % 51,
+            "prompt": " ".join(str((7919 * number + 104729 * place) % 1000) for place in range(25 + 13 * number % 31)),
+            "output_tokens": 60 + 17 * number % 51,
         }
         for number in range(300)
     ]
