@@ -122,7 +122,10 @@ class Pair:
         overrides = [_override("high", now - timedelta(hours=1), end, 35)]
         rise = end + timedelta(minutes=40)
         overrides.append(_override("again", rise, rise + timedelta(hours=3), 18))
-        self.kubectl.apply(document(namespace=self.namespace, **scheduled(windows=None, overrides=overrides)))
+        # No pod ever starts here: a lead that learns would grow with the age of the rise, and status with it.
+        lead = {"declared": "10m", "learn": False}
+        schedule = scheduled(windows=None, overrides=overrides)
+        self.kubectl.apply(document(namespace=self.namespace, leadTime=lead, **schedule))
         self.falls_at = end.replace(tzinfo=ZONE)
 
     def until_falls(self, *, plus_s: float = 0.0) -> None:
