@@ -92,6 +92,9 @@ PROBLEMS: dict[str, tuple[dict[str, Any] | None, str, str]] = {
         benchmark(capacity={"requestsPerSecond": float("inf")}), "BenchmarkInvalid", "measure again",
     ),
     "no object at all": (benchmark(capacity=[]), "BenchmarkInvalid", "status.capacity"),
+    "a limit of no percentile": (
+        benchmark(fingerprint={"objectives": {"ttft": {}}}), "BenchmarkInvalid", "name exactly one percentile",
+    ),
     "a share above all": (
         benchmark(atCapacity={"prefixHitShare": 1.5}), "BenchmarkInvalid", "status.atCapacity.prefixHitShare",
     ),

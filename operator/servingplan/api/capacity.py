@@ -9,17 +9,18 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic.alias_generators import to_camel
 
-from servingplan.api.objectives import ObjectivesSpec
+from servingplan.api.objectives import ObjectivesSpec, objectives
 from servingplan.api.references import Content, Kind, Reference, References
+from servingplan.api.rules import ONE_PERCENTILE
 from servingplan.api.v1alpha1 import CapacitySpec
 from servingplan.api.wire import MAX_RATE
 from servingplan.errors import InputError, Problem
 from servingplan.planning.measured import AtCapacity, Fingerprint, Measured
 from servingplan.planning.plan import Capacity, PoolCapacity
-from servingplan.planning.units import exact, format_duration, parse_duration
+from servingplan.planning.units import exact
 
 Rate = Annotated[float, Field(gt=0, le=MAX_RATE)]
 Amount = Annotated[float, Field(ge=0)]
@@ -60,6 +61,15 @@ class _Fingerprint(_Part):
     driver: str = ""
     objectives: ObjectivesSpec | None = None
 
+    @field_validator("objectives")
+    @classmethod
+    def _has_limits(cls, stated: ObjectivesSpec | None) -> ObjectivesSpec | None:
+        """Of a file: the API server has checked it already."""
+        for limit in (stated.ttft, stated.tpot, stated.e2el) if stated is not None else ():
+            if limit is not None and len(limit.model_dump(exclude_none=True)) != 1:
+                raise ValueError(ONE_PERCENTILE.message)
+        return stated
+
 
 class _Result(_Part):
     capacity: _Capacity
@@ -92,7 +102,7 @@ def _measured(name: str, where: str, references: References) -> tuple[Capacity, 
             accelerator=found.accelerator,
             product=found.product,
             driver=found.driver,
-            objectives=_words(found.objectives),
+            objectives=objectives(found.objectives).words,
         ),
         at_capacity=AtCapacity(
             in_flight_mean=known.in_flight_mean,
@@ -137,20 +147,3 @@ def _why_none(name: str, content: Content) -> str:
     if complete.get("status") == "True":
         return f"CapacityBenchmark {name!r} found no capacity{why}: change what it says, and measure again"
     return f"CapacityBenchmark {name!r} has no result yet{why}: it counts as soon as there is one"
-
-
-def _words(objectives: ObjectivesSpec | None) -> tuple[tuple[str, str], ...]:
-    """As `planning.plan.Objectives.words` has them; a share that is not stated is the lowest percentile named."""
-    if objectives is None:
-        return ()
-    named = {"ttft": objectives.ttft, "tpot": objectives.tpot, "e2el": objectives.e2el}
-    limits = [
-        (name, percentile, parse_duration(limit))
-        for name, objective in named.items()
-        if objective is not None
-        for percentile, limit in objective.model_dump(exclude_none=True).items()
-    ]
-    lowest = min((exact(percentile.removeprefix("p")) / 100 for _, percentile, _ in limits), default=None)
-    share = lowest if objectives.goodput_share is None else exact(objectives.goodput_share)
-    words = tuple((name, f"{percentile} {format_duration(limit)}") for name, percentile, limit in limits)
-    return words if share is None else (*words, ("goodputShare", f"{share.normalize():f}"))

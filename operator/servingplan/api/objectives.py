@@ -1,16 +1,19 @@
-"""Latency objectives on the wire, as plans, feedback and benchmarks state them.
+"""Latency objectives, as plans, feedback and benchmarks state them: their wire models, and the values that they mean.
 
-Place in the flow: part of ``v1alpha1``, ``feedback`` and ``benchmark``.
+Place in the flow: part of ``v1alpha1``, ``feedback`` and ``benchmark``; whoever resolves these converts here.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, ClassVar
 
 from pydantic import Field
 
 from servingplan.api import rules
 from servingplan.api.wire import PositiveDuration, Wire
+from servingplan.planning.plan import Objective, Objectives
+from servingplan.planning.units import exact, parse_duration
 
 
 class ObjectiveSpec(Wire):
@@ -33,3 +36,20 @@ class ObjectivesSpec(Wire):
     goodput_share: Annotated[float, Field(gt=0, le=1)] | None = Field(
         default=None, description="Share of requests within all limits; the lowest percentile named where left out."
     )
+
+
+def objectives(wire: ObjectivesSpec | None) -> Objectives:
+    """What a good request is; a share that is not stated is the lowest percentile named."""
+    if wire is None:
+        return Objectives()
+    found = Objectives(ttft=objective(wire.ttft), tpot=objective(wire.tpot), e2el=objective(wire.e2el))
+    share = found.lowest_share if wire.goodput_share is None else exact(wire.goodput_share)
+    return replace(found, goodput_share=share)
+
+
+def objective(wire: ObjectiveSpec | None) -> Objective | None:
+    """A limit with its percentile."""
+    if wire is None:
+        return None
+    ((percentile, limit),) = wire.model_dump(exclude_none=True).items()
+    return Objective(percentile=percentile, limit=parse_duration(limit))

@@ -15,8 +15,7 @@ from typing import Any
 from servingplan.api import target
 from servingplan.api.engine import EngineSpec
 from servingplan.api.evidence import FileSpec, PlanRefSpec, RunnerSpec
-from servingplan.api.objectives import ObjectivesSpec
-from servingplan.api.resolve import objectives
+from servingplan.api.objectives import ObjectivesSpec, objectives
 from servingplan.api.validation import as_kept, form_problems
 from servingplan.errors import InputError, Problem
 from servingplan.planning.benchmark import ClaimFile, ConfigMapFile, DataFile, Runner

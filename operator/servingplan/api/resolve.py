@@ -21,7 +21,7 @@ from pydantic import TypeAdapter
 from servingplan.api import calendars, capacity, profiles, target, windows
 from servingplan.api.engine import EngineSpec, TargetRefSpec
 from servingplan.api.feedback import FeedbackSpec, ScrapeSpec
-from servingplan.api.objectives import ObjectiveSpec, ObjectivesSpec
+from servingplan.api.objectives import objective, objectives
 from servingplan.api.plausibility import implausible
 from servingplan.api.references import References, found_evaluation
 from servingplan.api.schedule import CalendarSpec, OverrideSpec, ProfileSpec, WindowSpec
@@ -191,7 +191,7 @@ def _feedback(wire: FeedbackSpec) -> values.Feedback:
             tpot_breach=when.tpot_breach,
             ttft_breach=when.ttft_breach,
             waiting_per_replica=waiting or None,
-            queue_time=_objective(when.queue_time),
+            queue_time=objective(when.queue_time),
             preemption_share=exact(when.preemption_share) or None,
             rejections=when.rejections,
         ),
@@ -226,25 +226,3 @@ def _workload(wire: WorkloadSpec | None) -> values.Workload:
 
 def _quantiles(wire: QuantilesSpec | None) -> tuple[tuple[str, int], ...]:
     return () if wire is None else tuple(sorted(wire.model_dump(exclude_none=True).items()))
-
-
-def objectives(wire: ObjectivesSpec | None) -> values.Objectives:
-    """What a good request is; a share that is not stated is the lowest percentile named."""
-    if wire is None:
-        return values.Objectives()
-    ttft, tpot, e2el = (_objective(stated) for stated in (wire.ttft, wire.tpot, wire.e2el))
-    named = [objective for objective in (ttft, tpot, e2el) if objective is not None]
-    share = None if wire.goodput_share is None else exact(wire.goodput_share)
-    return values.Objectives(ttft=ttft, tpot=tpot, e2el=e2el, goodput_share=share or _lowest_percentile(named))
-
-
-def _objective(wire: ObjectiveSpec | None) -> values.Objective | None:
-    if wire is None:
-        return None
-    ((percentile, limit),) = wire.model_dump(exclude_none=True).items()
-    return values.Objective(percentile=percentile, limit=parse_duration(limit))
-
-
-def _lowest_percentile(objectives: list[values.Objective]) -> Decimal | None:
-    """What must be good where no share is stated: p95 -> 0.95."""
-    return min((Decimal(objective.percentile.removeprefix("p")) / 100 for objective in objectives), default=None)

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from servingplan.api.benchmark import CapacityBenchmarkSpec
 from servingplan.api.evidence import ServiceSpec
 from servingplan.api.kinds import CAPACITY_BENCHMARK
+from servingplan.api.objectives import objectives
 from servingplan.api.referenced import (
     PlanSource,
     RunnerDefaults,
@@ -22,7 +23,7 @@ from servingplan.api.referenced import (
     objectives_of,
     runner,
 )
-from servingplan.api.resolve import DEFAULT_NAMESPACE, objectives
+from servingplan.api.resolve import DEFAULT_NAMESPACE
 from servingplan.api.validation import as_kept, form_problems
 from servingplan.errors import InputError, Problem
 from servingplan.planning.benchmark import Benchmark, Endpoint, TrialPool

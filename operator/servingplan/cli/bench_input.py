@@ -45,13 +45,11 @@ def objectives(
     """Of the plan, with those that options state instead. Raises UsageError where there is none."""
     before = Objectives() if plan is None else plan.workload.objectives
     found = with_limits(before, ttft=ttft, tpot=tpot, e2el=e2el)
-    named = [objective for objective in (found.ttft, found.tpot, found.e2el) if objective is not None]
-    if not named:
+    if not found.stated:
         where = "" if plan is None else f" and {plan.key} states none"
         raise UsageError(f"no objective is given{where}: name one, as in --ttft p95:1500ms, or a plan with --plan")
     share = before.goodput_share if goodput_share is None else Decimal(str(goodput_share))
-    lowest = min(Decimal(objective.percentile.removeprefix("p")) / 100 for objective in named)
-    return replace(found, goodput_share=share or lowest)
+    return replace(found, goodput_share=share or found.lowest_share)
 
 
 def burstiness(cv: float) -> float:

@@ -304,7 +304,7 @@ def _breach(signal: str, share: Share | None, objective: Objective | None) -> Ve
     """An attainment against the percentile's share. Even the favourable bound must miss it, in every half-minute."""
     if objective is None:
         return _unused(signal)
-    target = float(Decimal(objective.percentile.removeprefix("p")) / 100)
+    target = float(objective.share)
     # Fewer requests than this cannot miss the percentile by more than one of them.
     if share is None or share.count * (1 - target) < 1:
         return _unknown(signal)

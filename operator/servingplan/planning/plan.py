@@ -195,6 +195,11 @@ class Objective:
     percentile: str
     limit: timedelta
 
+    @property
+    def share(self) -> Decimal:
+        """Of the requests, that keep the limit: p95 -> 0.95."""
+        return Decimal(self.percentile.removeprefix("p")) / 100
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objectives:
@@ -210,6 +215,11 @@ class Objectives:
         """Those that are stated, by name."""
         named = (("ttft", self.ttft), ("tpot", self.tpot), ("e2el", self.e2el))
         return tuple((name, objective) for name, objective in named if objective is not None)
+
+    @property
+    def lowest_share(self) -> Decimal | None:
+        """The lowest percentile that is named: what must be good where no share is stated."""
+        return min((objective.share for _, objective in self.stated), default=None)
 
     @property
     def words(self) -> tuple[tuple[str, str], ...]:
