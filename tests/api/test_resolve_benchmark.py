@@ -8,9 +8,9 @@ from decimal import Decimal
 import pytest
 
 from servingplan.api.kinds import CAPACITY_BENCHMARK
-from servingplan.api.referenced import RunnerDefaults
+from servingplan.api.referenced import RunnerDefaults, referenced_plans
 from servingplan.api.resolve import resolve
-from servingplan.api.resolve_benchmark import referenced_plans, resolve_benchmark
+from servingplan.api.resolve_benchmark import resolve_benchmark
 from servingplan.api.validation import as_kept, form_problems
 from servingplan.errors import InputError
 from servingplan.planning.benchmark import ClaimFile, ConfigMapFile, Endpoint, TrialPool

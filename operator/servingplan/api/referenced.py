@@ -1,16 +1,16 @@
-"""What evidence takes of a ServingPlan: its engine and its objectives, whatever else the plan says.
+"""What evidence kinds resolve alike: engine and objectives of a ServingPlan, whatever else it says, files, the runner.
 
-Place in the flow: part of ``resolve_benchmark``. In: a ServingPlan as plain JSON. Out: values, or `InputError` with the
-problems of just that part: a plan whose capacity is still to be measured does not resolve, and is measured all the
-same.
+Place in the flow: part of ``resolve_benchmark`` and ``resolve_evaluation``. In: a ServingPlan as plain JSON, wire
+models. Out: values, or `InputError` with the problems of just that part: a plan whose capacity is still to be measured
+does not resolve, and is measured all the same.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from servingplan.api import target
 from servingplan.api.engine import EngineSpec
@@ -21,6 +21,8 @@ from servingplan.errors import InputError, Problem
 from servingplan.planning.benchmark import ClaimFile, ConfigMapFile, DataFile, Runner
 from servingplan.planning.plan import Objectives
 from servingplan.planning.target import Engine
+
+T = TypeVar("T")
 
 PlanSource = Mapping[str, Mapping[str, Any] | None]
 """ServingPlans of the namespace as plain JSON, by name; None, or no entry, where there is none."""
@@ -69,6 +71,26 @@ def objectives_of(reference: PlanRefSpec, path: str, plans: PlanSource) -> Objec
     return objectives(None if stated is None else ObjectivesSpec.model_validate_json(json.dumps(stated)))
 
 
+def referenced_plans(document: Mapping[str, Any]) -> frozenset[str]:
+    """Names of the ServingPlans that evidence refers to, of malformed documents too."""
+    spec = document.get("spec")
+    references = [spec.get(field) for field in ("planRef", "quietHoursOf")] if isinstance(spec, Mapping) else []
+    return frozenset(
+        reference["name"]
+        for reference in references
+        if isinstance(reference, Mapping) and isinstance(reference.get("name"), str)
+    )
+
+
+def or_problems(make: Callable[[], T], found: list[Problem]) -> T | None:
+    """The value, or None and its problems in `found`: one part's mistake does not hide another's."""
+    try:
+        return make()
+    except InputError as error:
+        found.extend(error.problems)
+        return None
+
+
 def data_file(wire: FileSpec) -> DataFile:
     """Where the file is."""
     if wire.config_map is not None:
@@ -82,7 +104,7 @@ def data_file(wire: FileSpec) -> DataFile:
 def runner(wire: RunnerSpec, path: str, defaults: RunnerDefaults) -> Runner:
     """The runner. Raises InputError where nobody names an image, and for resources that are none."""
     image = wire.image or defaults.image
-    problems = [*_resource_problems(wire.resources, f"{path}.resources")]
+    problems = [*target.resource_problems(wire.resources, f"{path}.resources")]
     if not image:
         message = (
             "no image is known that has vLLM and servingplan[bench,evaluate]: name one here, or have whoever installed "
@@ -116,13 +138,3 @@ def _refuse(problems: tuple[Problem, ...], reference: PlanRefSpec, path: str) ->
                 for problem in problems
             )
         )
-
-
-def _resource_problems(resources: Mapping[str, Any], path: str) -> Iterator[Problem]:
-    for section, amounts in resources.items():
-        if section not in {"requests", "limits"}:
-            message = "only requests and limits are known here"
-            yield Problem(path=f"{path}.{section}", reason="UnknownField", message=message)
-        elif not isinstance(amounts, Mapping):
-            message = 'must be an object of resources and amounts, for example cpu: "4"'
-            yield Problem(path=f"{path}.{section}", reason="WrongType", message=message)

@@ -7,8 +7,8 @@ Place in the flow: in, a CapacityBenchmark as plain JSON and the ServingPlans it
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 from servingplan.api.benchmark import CapacityBenchmarkSpec
 from servingplan.api.evidence import ServiceSpec
@@ -21,28 +21,16 @@ from servingplan.api.referenced import (
     engine_of,
     named_plan,
     objectives_of,
+    or_problems,
     runner,
 )
 from servingplan.api.resolve import DEFAULT_NAMESPACE
+from servingplan.api.target import secret_key
 from servingplan.api.validation import as_kept, form_problems
 from servingplan.errors import InputError, Problem
 from servingplan.planning.benchmark import Benchmark, Endpoint, TrialPool
 from servingplan.planning.plan import Objectives
-from servingplan.planning.target import SecretKey
 from servingplan.planning.units import exact, parse_duration
-
-T = TypeVar("T")
-
-
-def referenced_plans(document: Mapping[str, Any]) -> frozenset[str]:
-    """Names of the ServingPlans that evidence refers to, of malformed documents too."""
-    spec = document.get("spec")
-    references = [spec.get(field) for field in ("planRef", "quietHoursOf")] if isinstance(spec, Mapping) else []
-    return frozenset(
-        reference["name"]
-        for reference in references
-        if isinstance(reference, Mapping) and isinstance(reference.get("name"), str)
-    )
 
 
 def resolve_benchmark(document: Mapping[str, Any], plans: PlanSource, defaults: RunnerDefaults) -> Benchmark:
@@ -78,15 +66,6 @@ def resolve_benchmark(document: Mapping[str, Any], plans: PlanSource, defaults: 
     )
 
 
-def or_problems(make: Callable[[], T], found: list[Problem]) -> T | None:
-    """The value, or None and its problems in `found`: one part's mistake does not hide another's."""
-    try:
-        return make()
-    except InputError as error:
-        found.extend(error.problems)
-        return None
-
-
 def _measured(spec: CapacityBenchmarkSpec, plans: PlanSource) -> TrialPool | Endpoint:
     if spec.plan_ref is not None:
         engine = engine_of(spec.plan_ref, "spec.planRef", plans)
@@ -98,14 +77,13 @@ def _measured(spec: CapacityBenchmarkSpec, plans: PlanSource) -> TrialPool | End
 
 def endpoint(wire: ServiceSpec) -> Endpoint:
     """What serves."""
-    key = wire.api_key_secret_ref
     return Endpoint(
         name=wire.name,
         port=wire.port,
         replicas=wire.replicas,
         model=wire.model,
         tokenizer=wire.tokenizer,
-        api_key=None if key is None else SecretKey(name=key.name, key=key.key),
+        api_key=secret_key(wire.api_key_secret_ref),
     )
 
 

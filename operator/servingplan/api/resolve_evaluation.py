@@ -13,14 +13,14 @@ from typing import Any
 from servingplan.api.evaluation import ComparedSpec, ModelEvaluationSpec
 from servingplan.api.evidence import PlanRefSpec
 from servingplan.api.kinds import MODEL_EVALUATION
-from servingplan.api.referenced import PlanSource, RunnerDefaults, data_file, engine_of, named_plan, runner
+from servingplan.api.referenced import PlanSource, RunnerDefaults, data_file, engine_of, named_plan, or_problems, runner
 from servingplan.api.resolve import DEFAULT_NAMESPACE
-from servingplan.api.resolve_benchmark import or_problems
+from servingplan.api.target import secret_key
 from servingplan.api.validation import as_kept, form_problems
 from servingplan.errors import InputError, Problem
 from servingplan.planning.benchmark import DataFile
 from servingplan.planning.comparison import Asker, Comparison, Server
-from servingplan.planning.target import Engine, SecretKey
+from servingplan.planning.target import Engine
 from servingplan.planning.units import exact, parse_duration
 
 
@@ -65,12 +65,12 @@ def _compared(spec: ModelEvaluationSpec, plans: PlanSource) -> tuple[Server, Ser
 
 
 def _server(wire: ComparedSpec) -> Server:
-    service, key = wire.service, wire.service.api_key_secret_ref
+    service = wire.service
     return Server(
         name=service.name,
         port=service.port,
         model=service.model,
-        api_key=None if key is None else SecretKey(name=key.name, key=key.key),
+        api_key=secret_key(service.api_key_secret_ref),
     )
 
 

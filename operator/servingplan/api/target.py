@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from servingplan.api.arguments import argument_problems
-from servingplan.api.engine import EngineSpec, TargetRefSpec, VolumeSpec
+from servingplan.api.engine import EngineSpec, SecretKeySpec, TargetRefSpec, VolumeSpec
 from servingplan.errors import InputError, Problem
 from servingplan.planning.target import (
     DeletionPolicy,
@@ -73,7 +73,8 @@ def target_ref(wire: TargetRefSpec, path: str) -> TargetRef:
 
 def engine(wire: EngineSpec, path: str) -> Engine:
     """The engine. Raises InputError where resources, arguments or pod template set what the API owns."""
-    if problems := tuple(_resource_problems(wire, f"{path}.resources")):
+    resources = f"{path}.resources"
+    if problems := (*resource_problems(wire.resources, resources), *_stated_accelerators(wire, resources)):
         raise InputError(*problems)
     return Engine(
         image=wire.image,
@@ -92,7 +93,7 @@ def engine(wire: EngineSpec, path: str) -> Engine:
         accelerator_resource=wire.accelerator.resource,
         resources=wire.resources,
         port=wire.port,
-        api_key=None if wire.api_key_secret_ref is None else SecretKey(**wire.api_key_secret_ref.model_dump()),
+        api_key=secret_key(wire.api_key_secret_ref),
         model_volume=_volume(wire.model_volume),
         cache_volume=_volume(wire.cache_volume),
         start_timeout=parse_duration(wire.start_timeout),
@@ -126,6 +127,11 @@ def pod_template(template: Mapping[str, Any], path: str) -> Mapping[str, Any]:
     return template
 
 
+def secret_key(wire: SecretKeySpec | None) -> SecretKey | None:
+    """One key of a Secret."""
+    return None if wire is None else SecretKey(name=wire.name, key=wire.key)
+
+
 def _volume(wire: VolumeSpec | None) -> Volume | None:
     if wire is None:
         return None
@@ -133,18 +139,24 @@ def _volume(wire: VolumeSpec | None) -> Volume | None:
     return Volume(claim_name=claim.claim_name, read_only=claim.read_only)
 
 
-def _resource_problems(wire: EngineSpec, path: str) -> Iterator[Problem]:
-    for section, amounts in wire.resources.items():
+def resource_problems(resources: Mapping[str, Any], path: str) -> Iterator[Problem]:
+    """What is wrong with the form of a container's resources."""
+    for section, amounts in resources.items():
         if section not in {"requests", "limits"}:
             message = "only requests and limits are known here"
             yield Problem(path=f"{path}.{section}", reason="UnknownField", message=message)
         elif not isinstance(amounts, Mapping):
             message = 'must be an object of resources and amounts, for example cpu: "4"'
             yield Problem(path=f"{path}.{section}", reason="WrongType", message=message)
-        elif wire.accelerator.resource in amounts:
+
+
+def _stated_accelerators(wire: EngineSpec, path: str) -> Iterator[Problem]:
+    resource = wire.accelerator.resource
+    for section in ("requests", "limits"):
+        amounts = wire.resources.get(section)
+        if isinstance(amounts, Mapping) and resource in amounts:
             message = "accelerators follow from engine.parallelism: leave them out"
-            path_of = f"{path}.{section}.{wire.accelerator.resource}"
-            yield Problem(path=path_of, reason="OwnedByAPI", message=message)
+            yield Problem(path=f"{path}.{section}.{resource}", reason="OwnedByAPI", message=message)
 
 
 def _template_problems(template: Mapping[str, Any], path: str) -> Iterator[Problem]:

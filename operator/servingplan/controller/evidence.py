@@ -13,8 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from servingplan.api.kinds import API_VERSION
-from servingplan.api.referenced import RunnerDefaults
-from servingplan.api.resolve_benchmark import referenced_plans
+from servingplan.api.referenced import RunnerDefaults, referenced_plans
 from servingplan.clients.kubernetes import KubernetesClient
 from servingplan.clients.references import ObjectRef
 from servingplan.controller import evidence_seen as looks

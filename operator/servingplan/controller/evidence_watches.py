@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from servingplan.api.kinds import API_VERSION
-from servingplan.api.resolve_benchmark import referenced_plans
+from servingplan.api.referenced import referenced_plans
 from servingplan.clients.answers import KindNotServed
 from servingplan.clients.kubernetes import KubernetesClient
 from servingplan.controller.evidence_kinds import EVIDENCE_KINDS, EvidenceKey
