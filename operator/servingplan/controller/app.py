@@ -28,6 +28,7 @@ from servingplan.controller.apply import Applier
 from servingplan.controller.clock import system_now
 from servingplan.controller.drain import Drainer
 from servingplan.controller.events import EventRecorder
+from servingplan.controller.evidence_kinds import EvidenceKey
 from servingplan.controller.evidence_loop import EvidenceLoop
 from servingplan.controller.handlers import kopf_settings, register
 from servingplan.controller.health import Health, HealthServer
@@ -137,7 +138,7 @@ class Process:
             observer=self._observer,
             installation=settings.installation,
             runner_image=settings.runner_image,
-            on_failure=self._count_failure,
+            on_failure=self._failed,
         )
         self._applier = Applier(client=self._client, installation=settings.installation)
         self._reconciler = Reconciler(self._make_parts())
@@ -269,11 +270,8 @@ class Process:
     async def _reconcile(self, key: Key) -> float | None:
         return await self._reconciler.reconcile(key)
 
-    def _count_failure(self, error: Exception) -> None:
+    def _failed(self, key: Key | EvidenceKey, error: Exception, delay_s: float) -> None:
         self._metrics.reconcile_failed(type(error).__name__)
-
-    def _failed(self, key: Key, error: Exception, delay_s: float) -> None:
-        self._count_failure(error)
         if isinstance(error, ClusterError):
             _log.warning("%s: %s; again in %.0f s", key, error, delay_s)
         else:

@@ -6,7 +6,6 @@ never holds up a plan.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
 from servingplan.api.referenced import RunnerDefaults
@@ -20,12 +19,9 @@ from servingplan.controller.evidence_watches import EvidenceWatches
 from servingplan.controller.observe import Observer
 from servingplan.controller.queue import KeyedQueue
 from servingplan.controller.wakeups import Wakeups
-from servingplan.errors import ClusterError
 
 WORKERS = 2
 """Evidence takes hours: what waits a second for another object's look loses nothing."""
-
-_log = logging.getLogger(__name__)
 
 
 class EvidenceLoop:
@@ -40,10 +36,9 @@ class EvidenceLoop:
         observer: Observer,
         installation: str,
         runner_image: str | None,
-        on_failure: Callable[[Exception], None],
+        on_failure: Callable[[EvidenceKey, Exception, float], None],
     ) -> None:
-        self._on_failure = on_failure
-        self._queue: KeyedQueue[EvidenceKey] = KeyedQueue(self._work, workers=WORKERS, on_failure=self._failed)
+        self._queue: KeyedQueue[EvidenceKey] = KeyedQueue(self._work, workers=WORKERS, on_failure=on_failure)
         self._wakeups: Wakeups[EvidenceKey] = Wakeups(clock=clock, wake=self._queue.add)
         self.watches = EvidenceWatches(client=client, look=self._queue.add_after)
         self._reconciler = EvidenceReconciler(
@@ -77,10 +72,3 @@ class EvidenceLoop:
 
     async def _work(self, key: EvidenceKey) -> float | None:
         return await self._reconciler.reconcile(key)
-
-    def _failed(self, key: EvidenceKey, error: Exception, delay_s: float) -> None:
-        self._on_failure(error)
-        if isinstance(error, ClusterError):
-            _log.warning("%s: %s; again in %.0f s", key, error, delay_s)
-        else:
-            _log.error("%s: reconcile failed; again in %.0f s", key, delay_s, exc_info=error)

@@ -12,10 +12,9 @@ from typing import Any
 
 from servingplan.api.kinds import API_VERSION
 from servingplan.api.referenced import referenced_plans
-from servingplan.clients.answers import KindNotServed
 from servingplan.clients.kubernetes import KubernetesClient
 from servingplan.controller.evidence_kinds import EVIDENCE_KINDS, EvidenceKey
-from servingplan.errors import Refused
+from servingplan.controller.lists import Lists
 from servingplan.rendering.metadata import EVIDENCE_KIND_LABEL, EVIDENCE_LABEL, TRIAL_LABEL
 
 Object = Mapping[str, Any]
@@ -30,11 +29,10 @@ class EvidenceWatches:
     """Knows the evidence objects. `look`: called with a key and the real seconds after which to look at it."""
 
     def __init__(self, *, client: KubernetesClient, look: Callable[[EvidenceKey, float], None]) -> None:
-        self._client = client
         self._look = look
         self._known: dict[EvidenceKey, Object] = {}
         self._plans: dict[tuple[str, str], object] = {}
-        self._denied: set[str] = set()
+        self._lists = Lists(client)
 
     @property
     def keys(self) -> tuple[EvidenceKey, ...]:
@@ -81,25 +79,11 @@ class EvidenceWatches:
         """Read all evidence objects again and look at each: the safety net under the watches. Raises ClusterError."""
         found: dict[EvidenceKey, Object] = {}
         for kind in EVIDENCE_KINDS:
-            for evidence in await self._list(kind, namespaces):
+            for evidence in await self._lists.optional(API_VERSION, kind, namespaces):
                 found[evidence_key(evidence)] = _trimmed(evidence)
         self._known = found
         for key in self.keys:
             self._look(key, 0.0)
-
-    async def _list(self, kind: str, namespaces: Sequence[str]) -> list[Object]:
-        """None where the definition is not installed, or an older installation's rights do not cover it."""
-        try:
-            pages = [await self._client.list(API_VERSION, kind, namespace) for namespace in namespaces or ("",)]
-        except KindNotServed:
-            return []
-        except Refused as refusal:
-            if kind not in self._denied:
-                self._denied.add(kind)
-                _log.warning("%s is not read: %s", kind, refusal)
-            return []
-        self._denied.discard(kind)
-        return [item for page in pages for item in page.items]
 
 
 def evidence_key(evidence: Object) -> EvidenceKey:

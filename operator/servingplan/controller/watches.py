@@ -16,8 +16,8 @@ from servingplan.api.references import API_VERSIONS, Kind
 from servingplan.clients.answers import KindNotServed
 from servingplan.clients.kubernetes import KubernetesClient
 from servingplan.clients.references import ObjectRef
+from servingplan.controller.lists import Lists
 from servingplan.controller.store import API_VERSION, KIND, Key, Store, key_of, target_of
-from servingplan.errors import Refused
 from servingplan.rendering.metadata import CONFIG_LABEL
 
 Object = Mapping[str, Any]
@@ -41,7 +41,7 @@ class Watches:
         self._client = client
         self._store = store
         self._look = look
-        self._denied: set[str] = set()
+        self._lists = Lists(client)
         self._relisting = False
         self._meanwhile: list[Callable[[], None]] = []
 
@@ -106,8 +106,8 @@ class Watches:
         Who may look at the whole cluster sees its kinds come and go: kopf watches ScaledObjects from the moment that
         KEDA is installed. Others find them with the relist.
         """
-        await self._optional(*NODE, ("",))
-        if NODE[1] not in self._denied:
+        await self._lists.optional(*NODE, ("",))
+        if NODE[1] not in self._lists.denied:
             return frozenset({NODES, SCALED_OBJECTS})
         with contextlib.suppress(KindNotServed):
             await self._client.resolve(*SCALED_OBJECT)
@@ -131,41 +131,18 @@ class Watches:
             event()
 
     async def _relist(self, namespaces: Sequence[str]) -> None:
-        plans = await self._list(API_VERSION, KIND, namespaces)
+        plans = await self._lists.all(API_VERSION, KIND, namespaces)
         contents = {kind: await self._contents(kind, namespaces) for kind in Kind}
         autoscalers = [
-            *await self._optional(*HPA, namespaces),
-            *await self._optional(*SCALED_OBJECT, namespaces),
+            *await self._lists.optional(*HPA, namespaces),
+            *await self._lists.optional(*SCALED_OBJECT, namespaces),
         ]
-        nodes = await self._optional(*NODE, ("",))
+        nodes = await self._lists.optional(*NODE, ("",))
         gone = self._store.plans.keys() - {key_of(plan) for plan in plans}
         self._store.replace(plans, contents, autoscalers, nodes)
         self._look_at(frozenset(self._store.plans) | gone)
 
     async def _contents(self, kind: Kind, namespaces: Sequence[str]) -> list[Object]:
         if kind is Kind.CONFIG_MAP:
-            return await self._list(API_VERSIONS[kind], kind, namespaces, f"{CONFIG_LABEL}=true")
-        return await self._optional(API_VERSIONS[kind], kind, namespaces)
-
-    async def _list(
-        self, api_version: str, kind: str, namespaces: Sequence[str], label_selector: str = ""
-    ) -> list[Object]:
-        found: list[Object] = []
-        for namespace in namespaces or ("",):
-            page = await self._client.list(api_version, kind, namespace, label_selector=label_selector)
-            found += page.items
-        return found
-
-    async def _optional(self, api_version: str, kind: str, namespaces: Sequence[str]) -> list[Object]:
-        """A kind that a cluster may not have, or that a small installation may not read."""
-        try:
-            found = await self._list(api_version, kind, namespaces)
-        except KindNotServed:
-            return []
-        except Refused as refusal:
-            if kind not in self._denied:
-                self._denied.add(kind)
-                _log.warning("%s is not read: %s", kind, refusal)
-            return []
-        self._denied.discard(kind)
-        return found
+            return await self._lists.all(API_VERSIONS[kind], kind, namespaces, f"{CONFIG_LABEL}=true")
+        return await self._lists.optional(API_VERSIONS[kind], kind, namespaces)
