@@ -16,8 +16,7 @@ from servingplan.planning.signals import Heard
 from servingplan.planning.sizing import in_use
 from servingplan.rendering.capacity import capacity_from_wire
 from servingplan.rendering.currency import TYPE, Case, capacity_current
-from servingplan.rendering.engine import engine_hash
-from servingplan.rendering.metadata import ENGINE_ANNOTATION
+from servingplan.rendering.running import is_edited, is_settled
 from servingplan.rendering.situation import Condition, Status
 
 
@@ -41,7 +40,4 @@ def _rolls(plan: Plan, seen: Seen) -> bool:
     live = seen.view.live
     if plan.engine is None or live is None:
         return False
-    metadata = live["metadata"]
-    edited = metadata.get("annotations", {}).get(ENGINE_ANNOTATION) != engine_hash(plan.engine)
-    unseen = live.get("status", {}).get("observedGeneration") != metadata.get("generation")
-    return edited or unseen or seen.view.rollout.rolling
+    return is_edited(live, plan.engine) or not is_settled(live) or seen.view.rollout.rolling

@@ -15,6 +15,7 @@ from servingplan.controller.pods import replicas
 from servingplan.planning.work import JobState
 from servingplan.rendering.engine import ENGINE_CONTAINER
 from servingplan.rendering.runner import RUNNER_CONTAINER, job_name
+from servingplan.rendering.running import is_settled
 
 Object = Mapping[str, Any]
 
@@ -77,9 +78,8 @@ def last_words(pods: Iterable[Object]) -> Words | None:
 def ready_replicas(deployment: Object) -> int | None:
     """The replicas of a pool that serve; None while they are not exactly those that are asked for."""
     status, wanted = deployment.get("status", {}), deployment["spec"].get("replicas", 1)
-    seen = status.get("observedGeneration") == deployment["metadata"].get("generation")
     counts = {status.get(name, 0) for name in ("replicas", "updatedReplicas", "availableReplicas")}
-    return wanted if seen and counts == {wanted} else None
+    return wanted if is_settled(deployment) and counts == {wanted} else None
 
 
 def starting_words(deployment: Object | None, pods: Iterable[Object], wanted: int, clock: Clock) -> str:

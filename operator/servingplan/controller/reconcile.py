@@ -35,8 +35,7 @@ from servingplan.planning.lead import Rises
 from servingplan.planning.observation import History, Trouble
 from servingplan.planning.plan import Plan
 from servingplan.planning.reasons import Reason
-from servingplan.rendering.engine import engine_hash
-from servingplan.rendering.metadata import ENGINE_ANNOTATION
+from servingplan.rendering.running import is_edited, is_settled
 from servingplan.rendering.situation import Rollout, Situation
 from servingplan.rendering.status import Figures, contest_from_wire, history_from_wire
 from servingplan.reporting.hours import counted_gpus
@@ -362,10 +361,8 @@ def _rollout(look: Look, outcome: Outcome) -> Rollout:
     rollout, live = replace(view.rollout, held=held), view.live
     if plan.engine is None or live is None or not look.acts or look.keeps or outcome.refused is not None:
         return rollout
-    metadata = live["metadata"]
-    edited = metadata.get("annotations", {}).get(ENGINE_ANNOTATION) != engine_hash(plan.engine)
-    unseen = live.get("status", {}).get("observedGeneration") != metadata.get("generation")
-    began = edited or (unseen and situation.was("Reconciling", Reason.ROLLING_UPDATE))
+    goes_on = not is_settled(live) and situation.was("Reconciling", Reason.ROLLING_UPDATE)
+    began = is_edited(live, plan.engine) or goes_on
     return replace(rollout, rolling=rollout.rolling or began)
 
 

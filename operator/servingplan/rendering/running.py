@@ -10,7 +10,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from servingplan.planning.target import Engine
 from servingplan.rendering.comparison import template_hash
+from servingplan.rendering.engine import engine_hash
 from servingplan.rendering.metadata import (
     ENGINE_ANNOTATION,
     TEMPLATE_ANNOTATION,
@@ -48,6 +50,17 @@ def remember_variant(wanted: Manifest, live: Mapping[str, Any]) -> Manifest:
     ran = stored.get(VARIANT_ANNOTATION)
     before = stored.get(VARIANT_BEFORE_ANNOTATION) if ran == now[VARIANT_ANNOTATION] else ran
     return wanted if before is None else _annotated(wanted, {VARIANT_BEFORE_ANNOTATION: before})
+
+
+def is_edited(live: Mapping[str, Any], engine: Engine) -> bool:
+    """Whether the live Deployment was made of another engine than the stated one."""
+    return _annotations(live).get(ENGINE_ANNOTATION) != engine_hash(engine)
+
+
+def is_settled(live: Mapping[str, Any]) -> bool:
+    """Whether what counts the live object's pods has seen all that was written to it."""
+    seen: bool = live.get("status", {}).get("observedGeneration") == live["metadata"].get("generation")
+    return seen
 
 
 def applied_fields(live: Mapping[str, Any], manager: str) -> Manifest:
