@@ -11,8 +11,9 @@ import math
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from servingplan.planning.barriers import held_back
 from servingplan.planning.demand import Requirement
-from servingplan.planning.evidence import TEN_MINUTES, Case, Verdict, held_back, judge
+from servingplan.planning.evidence import TEN_MINUTES, Case, Verdict, judge
 from servingplan.planning.excess import complete, excess_after, rounded_up
 from servingplan.planning.observation import Excess, History, Observation, Raised
 from servingplan.planning.plan import Feedback, Plan
