@@ -13,8 +13,9 @@ from servingplan.api.resolve import resolve
 from servingplan.api.resolve_benchmark import resolve_benchmark
 from servingplan.api.validation import as_kept, form_problems
 from servingplan.errors import InputError
-from servingplan.planning.benchmark import ClaimFile, ConfigMapFile, Endpoint, TrialPool
+from servingplan.planning.benchmark import Endpoint, TrialPool
 from servingplan.planning.plan import Objective
+from servingplan.planning.runner import ClaimFile, ConfigMapFile
 from servingplan.planning.target import SecretKey
 from support.evidence import RUNNER, VIOLATIONS, a_benchmark, benchmark_document, service_benchmark
 from support.specs import ENGINE, document, targeting

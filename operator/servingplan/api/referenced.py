@@ -18,8 +18,8 @@ from servingplan.api.evidence import FileSpec, PlanRefSpec, RunnerSpec
 from servingplan.api.objectives import ObjectivesSpec, objectives
 from servingplan.api.validation import as_kept, form_problems
 from servingplan.errors import InputError, Problem
-from servingplan.planning.benchmark import ClaimFile, ConfigMapFile, DataFile, Runner
 from servingplan.planning.plan import Objectives
+from servingplan.planning.runner import ClaimFile, ConfigMapFile, DataFile, Runner
 from servingplan.planning.target import Engine
 
 T = TypeVar("T")

@@ -18,8 +18,8 @@ from servingplan.api.resolve import DEFAULT_NAMESPACE
 from servingplan.api.target import secret_key
 from servingplan.api.validation import as_kept, form_problems
 from servingplan.errors import InputError, Problem
-from servingplan.planning.benchmark import DataFile
 from servingplan.planning.comparison import Asker, Comparison, Server
+from servingplan.planning.runner import DataFile
 from servingplan.planning.target import Engine
 from servingplan.planning.units import exact, parse_duration
 

@@ -1,38 +1,18 @@
-"""A CapacityBenchmark's spec as validated values, with what every evidence kind states alike.
+"""A CapacityBenchmark's spec as validated values.
 
-In: made by ``api.resolve_benchmark`` alone (and by builders in tests). Out: read by ``rendering.runner``, ``trial`` and
-``benchmark``. Values only.
+In: made by ``api.resolve_benchmark`` alone (and by builders in tests). Out: read by ``rendering.benchmark``. Values
+only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any
 
 from servingplan.planning.plan import Objectives
+from servingplan.planning.runner import DataFile, Runner
 from servingplan.planning.target import Engine, SecretKey
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigMapFile:
-    """A file in a ConfigMap."""
-
-    name: str
-    key: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimFile:
-    """A file on a persistent volume. path: relative to its root."""
-
-    claim_name: str
-    path: str
-
-
-DataFile = ConfigMapFile | ClaimFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,15 +34,6 @@ class TrialPool:
     plan: str
     engine: Engine
     sizes: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Runner:
-    """The Job that works. claim: keeps its work; None where an empty directory does."""
-
-    image: str
-    resources: Mapping[str, Any]
-    claim: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

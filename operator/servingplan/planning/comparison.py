@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 
-from servingplan.planning.benchmark import DataFile, Runner
+from servingplan.planning.runner import DataFile, Runner
 from servingplan.planning.target import Engine, SecretKey
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from servingplan.planning.benchmark import ClaimFile, ConfigMapFile, DataFile, Runner
+from servingplan.planning.runner import ClaimFile, ConfigMapFile, DataFile, Runner
 from servingplan.planning.target import SecretKey
 from servingplan.rendering.merge import merged
 from servingplan.rendering.metadata import (
