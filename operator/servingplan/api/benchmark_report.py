@@ -8,19 +8,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, ValidationError
-from pydantic.alias_generators import to_camel
+from pydantic import Field, ValidationError
 
 from servingplan.api.benchmark import AtCapacityStatus, BottleneckStatus, LevelReport, Rate
 from servingplan.api.status import Instant, Sentence, Words
-from servingplan.api.wire import Wire
+from servingplan.api.wire import Tolerant
 from servingplan.errors import InputError, Problem
 
 
-class BenchReport(Wire):
-    """A ramp that ended. A newer runner's fields that are not known here are passed over."""
-
-    model_config = ConfigDict(alias_generator=to_camel, allow_inf_nan=False, extra="ignore", frozen=True, strict=True)
+class BenchReport(Tolerant):
+    """A ramp that ended."""
 
     outcome: Literal["Found", "OutOfTime", "Inconclusive", "NothingHolds", "NothingFails"]
     message: Sentence = ""

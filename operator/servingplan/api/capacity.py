@@ -9,14 +9,13 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
-from pydantic.alias_generators import to_camel
+from pydantic import Field, ValidationError, field_validator
 
 from servingplan.api.objectives import ObjectivesSpec, objectives
 from servingplan.api.references import Content, Kind, Reference, References
 from servingplan.api.rules import ONE_PERCENTILE
 from servingplan.api.v1alpha1 import CapacitySpec
-from servingplan.api.wire import MAX_RATE
+from servingplan.api.wire import MAX_RATE, Tolerant
 from servingplan.errors import InputError, Problem
 from servingplan.planning.measured import AtCapacity, Fingerprint, Measured
 from servingplan.planning.plan import Capacity, PoolCapacity
@@ -26,23 +25,17 @@ Rate = Annotated[float, Field(gt=0, le=MAX_RATE)]
 Amount = Annotated[float, Field(ge=0)]
 
 
-class _Part(BaseModel):
-    """A part of a result. What a later version adds to it is passed over."""
-
-    model_config = ConfigDict(alias_generator=to_camel, allow_inf_nan=False, frozen=True, strict=True)
-
-
-class _PoolSize(_Part):
+class _PoolSize(Tolerant):
     replicas: Annotated[int, Field(ge=1)]
     requests_per_second: Rate
 
 
-class _Capacity(_Part):
+class _Capacity(Tolerant):
     requests_per_second: Rate
     per_pool_size: tuple[_PoolSize, ...] = ()
 
 
-class _AtCapacity(_Part):
+class _AtCapacity(Tolerant):
     in_flight_mean: Amount | None = None
     unloaded_ttft_p95_seconds: Amount | None = None
     input_tokens: Amount | None = None
@@ -50,7 +43,7 @@ class _AtCapacity(_Part):
     prefix_hit_share: Annotated[float, Field(ge=0, le=1)] | None = None
 
 
-class _Fingerprint(_Part):
+class _Fingerprint(Tolerant):
     digest: str = ""
     image: str = ""
     image_digest: str = ""
@@ -71,7 +64,7 @@ class _Fingerprint(_Part):
         return stated
 
 
-class _Result(_Part):
+class _Result(Tolerant):
     capacity: _Capacity
     at_capacity: _AtCapacity = _AtCapacity()
     fingerprint: _Fingerprint = _Fingerprint()

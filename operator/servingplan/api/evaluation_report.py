@@ -8,31 +8,24 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import ConfigDict, ValidationError
-from pydantic.alias_generators import to_camel
+from pydantic import ValidationError
 
 from servingplan.api.benchmark_report import unreadable_report
 from servingplan.api.evaluation import Items, Mean, Share
 from servingplan.api.status import Instant, Sentence, Words
-from servingplan.api.wire import Text, Wire
+from servingplan.api.wire import Text, Tolerant
 
 Because = Literal["NotWorse", "Worse", "BelowMinimum", "TooFewItems", "NearMinimum"]
 
 
-class _Lenient(Wire):
-    """A newer runner's fields that are not known here are passed over."""
-
-    model_config = ConfigDict(alias_generator=to_camel, allow_inf_nan=False, extra="ignore", frozen=True, strict=True)
-
-
-class ScoreReport(_Lenient):
+class ScoreReport(Tolerant):
     """Mean scores."""
 
     baseline: Share
     variant: Share
 
 
-class DifferenceReport(_Lenient):
+class DifferenceReport(Tolerant):
     """How the two compare."""
 
     mean: Mean
@@ -44,21 +37,21 @@ class DifferenceReport(_Lenient):
     needed: Items | None = None
 
 
-class SetReport(_Lenient):
+class SetReport(Tolerant):
     """What was asked."""
 
     digest: Words
     items: Items
 
 
-class ServedReport(_Lenient):
+class ServedReport(Tolerant):
     """What answered."""
 
     model: Text | None = None
     vllm: Words | None = None
 
 
-class EvaluationReport(_Lenient):
+class EvaluationReport(Tolerant):
     """A comparison that ended."""
 
     verdict: Literal["Passed", "Failed", "Inconclusive"]

@@ -47,6 +47,12 @@ class Wire(BaseModel):
         return schema
 
 
+class Tolerant(Wire):
+    """A JSON object that another version of ours may have written: a field that is not known here is passed over."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
 def ruled(*of: Rule) -> dict[str, Any]:
     """The schema extension that attaches rules to a value."""
     return {"x-kubernetes-validations": [rule.as_validation() for rule in of]}
