@@ -6,7 +6,7 @@ about its capacity. Does no I/O.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -18,14 +18,14 @@ from servingplan.rendering.capacity import capacity_from_wire
 from servingplan.rendering.currency import TYPE, Case, capacity_current
 from servingplan.rendering.running import is_edited, is_settled
 from servingplan.rendering.situation import Condition, Status
+from servingplan.rendering.stated import condition_of
 
 
 def with_capacity(
     plan: Plan, seen: Seen, heard: Heard | None, status: Mapping[str, Any]
 ) -> tuple[Plan, Condition | None]:
     """The plan with the capacity in use, and the condition; None where nothing of the capacity can be compared."""
-    said: Iterable[Mapping[str, str]] = status.get("conditions", ())
-    previous = next((one for one in said if one["type"] == TYPE), {})
+    previous = condition_of(status, TYPE)
     condition = capacity_current(Case(plan=plan, running=seen.running, heard=heard, previous=previous))
     if plan.measured is None or condition is None:
         return plan, condition

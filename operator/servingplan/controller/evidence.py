@@ -26,9 +26,10 @@ from servingplan.controller.store import KIND as PLAN_KIND
 from servingplan.errors import Conflict, InputError, Problem, Refused
 from servingplan.planning.reasons import Reason
 from servingplan.planning.work import JobState, Stage, Step, Work, WorkSeen, next_step
-from servingplan.rendering.evidence import COMPLETE, Progress, as_seen, condition_of, evidence_status, is_over, work_id
+from servingplan.rendering.evidence import COMPLETE, Progress, as_seen, evidence_status, is_over, work_id
 from servingplan.rendering.measured import measured_from_json
 from servingplan.rendering.metadata import MEASURED_ANNOTATION, REPORT_ANNOTATION
+from servingplan.rendering.stated import condition_of
 from servingplan.rendering.times import wire_time
 
 Object = Mapping[str, Any]

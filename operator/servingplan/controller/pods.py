@@ -15,6 +15,7 @@ from servingplan.planning.reasons import Reason
 from servingplan.rendering.engine import ENGINE_CONTAINER
 from servingplan.rendering.metadata import DELETION_COST_ANNOTATION, DRAINING_ANNOTATION, FIRST_TO_GO
 from servingplan.rendering.serving import Hardware, RunningPod, digest_of
+from servingplan.rendering.stated import condition_of
 from servingplan.rendering.times import parse_wire_time
 
 Object = Mapping[str, Any]
@@ -80,7 +81,7 @@ def _milestones(pod: Object, clock: Clock) -> Milestones:
     status = pod.get("status", {})
 
     def since(type_: str) -> datetime | None:
-        found = _condition(status, type_)
+        found = condition_of(status, type_)
         return _latest(found.get("lastTransitionTime"), clock) if found.get("status") == "True" else None
 
     starts = [_started(container) for container in status.get("containerStatuses", ())]
@@ -121,16 +122,11 @@ def _stage(pod: Object) -> tuple[Stage, Trouble | None]:
     status = pod.get("status", {})
     if pod["metadata"].get("deletionTimestamp"):
         return Stage.TERMINATING, None
-    if _condition(status, "Ready").get("status") == "True":
+    if condition_of(status, "Ready").get("status") == "True":
         return Stage.READY, None
     if not pod.get("spec", {}).get("nodeName"):
-        return Stage.SCHEDULING, _scheduling_trouble(_condition(status, "PodScheduled"))
+        return Stage.SCHEDULING, _scheduling_trouble(condition_of(status, "PodScheduled"))
     return _container_stage([*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())])
-
-
-def _condition(status: Object, type_: str) -> Object:
-    found = (c for c in status.get("conditions", ()) if c.get("type") == type_)
-    return next(found, {})
 
 
 def _scheduling_trouble(scheduled: Object) -> Trouble | None:
@@ -165,7 +161,7 @@ def _loss(pod: Object, is_down: IsDown) -> Trouble | None:
     node, status = pod["spec"]["nodeName"], pod.get("status", {})
     if is_down(node):
         return Trouble(reason=Reason.NODE_NOT_READY, message=f"node {node} is not ready")
-    since = _condition(status, "Ready").get("lastTransitionTime")
+    since = condition_of(status, "Ready").get("lastTransitionTime")
     starts = [_started(container) for container in status.get("containerStatuses", ())]
     known = [start for start in starts if start is not None]
     if since is None or not known or len(known) < len(starts):

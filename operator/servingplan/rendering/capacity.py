@@ -14,6 +14,7 @@ from servingplan.planning.sizing import in_use
 from servingplan.planning.units import exact
 from servingplan.rendering.currency import TYPE
 from servingplan.rendering.situation import Condition, Situation
+from servingplan.rendering.stated import condition_of
 
 Json = dict[str, Any]
 
@@ -25,8 +26,7 @@ def capacity_current(s: Situation) -> Condition | None:
 
 def as_in_use(plan: Plan, status: Mapping[str, Any]) -> Plan:
     """The plan with the capacity that the operator acts with: no more than the last one while that is not current."""
-    said = {one["type"]: one["status"] for one in status.get("conditions", ())}
-    if plan.measured is None or said.get(TYPE) != "False":
+    if plan.measured is None or condition_of(status, TYPE).get("status") != "False":
         return plan
     return replace(plan, capacity=in_use(plan.capacity, capacity_from_wire(status), current=False))
 

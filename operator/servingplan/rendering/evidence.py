@@ -15,6 +15,7 @@ from servingplan.errors import Problem
 from servingplan.planning.reasons import Reason
 from servingplan.rendering.metadata import stable_hash
 from servingplan.rendering.situation import Condition, Status
+from servingplan.rendering.stated import condition_of
 from servingplan.rendering.status import merged_conditions
 
 Json = dict[str, Any]
@@ -74,11 +75,6 @@ def as_seen(document: Mapping[str, Any]) -> Json:
     status, generation = document["status"], document["metadata"]["generation"]
     conditions = [condition | {"observedGeneration": generation} for condition in status["conditions"]]
     return {**status, "observedGeneration": generation, "conditions": conditions}
-
-
-def condition_of(status: Mapping[str, Any], type_: str) -> Mapping[str, Any]:
-    """A condition of a status; empty where it has none."""
-    return next((each for each in status.get("conditions", ()) if each["type"] == type_), {})
 
 
 def _valid(progress: Progress) -> Condition:

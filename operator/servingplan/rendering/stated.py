@@ -1,6 +1,6 @@
-"""Conditions as a plan's status states them, read back for people: the command line and the demo show the same.
+"""Conditions as a status states them, read back: for the next decision, and for people.
 
-In: plain JSON of a status. Out: values, and whether somebody should look at them.
+In: plain JSON of a status. Out: one condition of it; a plan's as values, and whether somebody should look at them.
 """
 
 from __future__ import annotations
@@ -26,6 +26,11 @@ class StatedCondition:
     def good(self) -> bool:
         """Whether nobody needs to look at it."""
         return self.status == ("False" if self.type in GOOD_WHEN_FALSE else "True")
+
+
+def condition_of(status: Mapping[str, Any], type_: str) -> Mapping[str, Any]:
+    """A condition of any object's status, as it stands there; empty where it has none."""
+    return next((each for each in status.get("conditions", ()) if each.get("type") == type_), {})
 
 
 def stated_conditions(status: Mapping[str, Any]) -> tuple[StatedCondition, ...]:
