@@ -7,14 +7,14 @@ bottleneck) is in the file too, for those who read it, and worked out again by u
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
+from servingplan import kept_files
 from servingplan.benchmarking.bottleneck import Bottleneck, Facts, bottleneck, failing_level
 from servingplan.benchmarking.confirmation import Answer, Experiment, answer
 from servingplan.benchmarking.effort import EFFORTS, Effort
@@ -24,11 +24,12 @@ from servingplan.benchmarking.machine import Route
 from servingplan.benchmarking.run import Run
 from servingplan.benchmarking.search import Finding, Measure, Outcome, Ramp, best, levels, next_step
 from servingplan.clients.engine_load import kv_tokens
-from servingplan.errors import InputError, Problem
 from servingplan.planning.plan import Objectives
 
 FORMAT = "servingplan.dev/bench/v1"
 """First in the file: what it is."""
+
+_FORM = kept_files.Form(noun="ramp", format=FORMAT, command="servingplan bench run", verb="measure")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,29 +263,16 @@ def _mean(values: list[float]) -> float | None:
 
 
 def write(kept: Kept, path: Path) -> None:
-    """The file, whole or not at all: a crash leaves the one before."""
-    beside = path.with_name(path.name + ".new")
-    beside.write_text(json.dumps(document(kept), indent=1) + "\n", encoding="utf-8")
-    beside.replace(path)
+    """The file, whole or not at all."""
+    kept_files.write(path, json.dumps(document(kept), indent=1) + "\n")
 
 
 def read(path: Path) -> Kept:
     """The state in a file. Raises InputError."""
     try:
         text = path.read_text(encoding="utf-8")
-        found = json.loads(text)
     except OSError as error:
-        raise _unusable(path, f"it cannot be read: {error.strerror or error}") from error
-    except ValueError as error:
-        raise _unusable(path, f"it is no JSON ({error}): name a file that `servingplan bench run` wrote") from error
-    if not isinstance(found, Mapping) or found.get("format") != FORMAT:
-        raise _unusable(path, f"it is no ramp ({FORMAT}): name a file that `servingplan bench run` wrote")
-    try:
-        return _adapter().validate_json(text)
-    except ValidationError as error:
-        where = ".".join(str(part) for part in error.errors()[0]["loc"])
-        raise _unusable(path, f"{where}: {error.errors()[0]['msg']}; the file is damaged, measure again") from error
-
-
-def _unusable(path: Path, message: str) -> InputError:
-    return InputError(Problem(path=str(path), reason="InvalidRamp", message=message))
+        raise _FORM.unusable(str(path), f"it cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise _FORM.no_json(str(path), error) from error
+    return kept_files.read(text, str(path), _FORM, _adapter())

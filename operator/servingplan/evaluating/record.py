@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from pydantic import TypeAdapter, ValidationError
 
+from servingplan import kept_files
 from servingplan.errors import InputError, Problem
 
 FORMAT = "servingplan.dev/evaluation/v1"
@@ -108,9 +109,7 @@ class Record:
     def __enter__(self) -> Self:
         """Write the header, or come back to the end of the last whole line."""
         lines = [_line(_header_adapter(), self.header), *(_line(_adapter(), one) for one in self.answers.values())]
-        beside = self.path.with_name(self.path.name + ".new")
-        beside.write_text("".join(lines), encoding="utf-8")
-        beside.replace(self.path)
+        kept_files.write(self.path, "".join(lines))
         self._file = self.path.open("a", encoding="utf-8")
         return self
 
@@ -165,9 +164,8 @@ def _parsed(adapter: TypeAdapter[Any], line: str, path: Path, number: int) -> An
     try:
         return adapter.validate_json(line)
     except ValidationError as error:
-        where = ".".join(str(part) for part in error.errors()[0]["loc"])
-        message = f"{where}: {error.errors()[0]['msg']}; the file is damaged, evaluate again into another"
-        raise _unusable(path, number, message.removeprefix(": ")) from error
+        message = f"{kept_files.damage(error)}; the file is damaged, evaluate again into another"
+        raise _unusable(path, number, message) from error
 
 
 def _unusable(path: Path, line: int, message: str) -> InputError:

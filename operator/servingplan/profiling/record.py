@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, TextIO
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
-from servingplan.errors import InputError, Problem
+from servingplan import kept_files
 from servingplan.profiling.profile import FORMAT, Profile
 from servingplan.profiling.reading import STANDARD_INPUT
+
+_FORM = kept_files.Form(noun="profile", format=FORMAT, command="servingplan profile ... -o json", verb="profile")
 
 
 @cache
@@ -33,19 +33,7 @@ def is_profile(text: str) -> bool:
 
 def read(text: str, file: str) -> Profile:
     """The profile in a text. file: its name, for messages. Raises InputError."""
-    try:
-        found = json.loads(text)
-    except ValueError as error:
-        raise _unusable(
-            file, f"it is no JSON ({error}): name a file that `servingplan profile ... -o json` wrote"
-        ) from error
-    if not isinstance(found, Mapping) or found.get("format") != FORMAT:
-        raise _unusable(file, f"it is no profile ({FORMAT}): name a file that `servingplan profile ... -o json` wrote")
-    try:
-        return _adapter().validate_json(text)
-    except ValidationError as error:
-        where = ".".join(str(part) for part in error.errors()[0]["loc"])
-        raise _unusable(file, f"{where}: {error.errors()[0]['msg']}; the file is damaged, profile again") from error
+    return kept_files.read(text, file, _FORM, _adapter())
 
 
 def read_file(path: str, *, standard_input: TextIO) -> Profile:
@@ -55,9 +43,5 @@ def read_file(path: str, *, standard_input: TextIO) -> Profile:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise _unusable(path, f"it cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        raise _FORM.unusable(path, f"it cannot be read: {getattr(error, 'strerror', None) or error}") from error
     return read(text, path)
-
-
-def _unusable(file: str, message: str) -> InputError:
-    return InputError(Problem(path=file, reason="InvalidProfile", message=message))
