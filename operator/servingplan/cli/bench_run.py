@@ -15,7 +15,7 @@ from servingplan.benchmarking.effort import EFFORTS, STANDARD
 from servingplan.cli.bench_confirm import confirm_options, confirmed
 from servingplan.cli.bench_input import a_plan, burstiness, objective_options, objectives
 from servingplan.cli.instants import now
-from servingplan.cli.output import emit, output_option, talk
+from servingplan.cli.output import emit, output_option, talk, write_report
 from servingplan.cli.stopping import INTERRUPTED, until_terminated
 from servingplan.errors import CheckFailed, UsageError
 from servingplan.planning.plan import Objectives, Plan
@@ -107,26 +107,18 @@ def command(
     needs_bench()
     kept = _finished(request, plan, limits)
     from servingplan.benchmarking.record import document  # noqa: PLC0415  loads numpy
+    from servingplan.benchmarking.report import report as report_of  # noqa: PLC0415  as above
     from servingplan.benchmarking.search import Outcome  # noqa: PLC0415  as above
     from servingplan.reporting.benchmark import ramp_view  # noqa: PLC0415  as above
 
     emit(output, document(kept), lambda: ramp_view(kept))
     if report is not None:
-        _write_report(kept, report)
+        # That the ramp ended is in the exit code, how is in the report.
+        write_report(report, report_of(kept))
         return
     finding = kept.finding
     if finding.outcome is not Outcome.FOUND:
         raise CheckFailed(f"no capacity was found: {finding.outcome.value}. {finding.message}".strip())
-
-
-def _write_report(kept: Kept, path: Path) -> None:
-    """For whoever runs this in a container: that the ramp ended is in the exit code, how is in the report."""
-    from servingplan.benchmarking.report import report  # noqa: PLC0415  loads numpy
-
-    try:
-        path.write_text(report(kept), encoding="ascii")
-    except OSError as error:
-        raise UsageError(f"--report {path} cannot be written: {error.strerror or error}") from error
 
 
 def needs_bench() -> None:

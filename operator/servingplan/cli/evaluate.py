@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from servingplan.cli.output import HTML, JSON, TABLE, YAML, emit, output_option
+from servingplan.cli.output import HTML, JSON, TABLE, YAML, emit, output_option, write_report
 from servingplan.errors import CheckFailed, UsageError
 
 if TYPE_CHECKING:
@@ -102,11 +102,12 @@ def command(
     whom = _asking(results, asked)
     _needs_evaluate()
     from servingplan.evaluating.verdict import Rule, Verdict  # noqa: PLC0415  loads numpy
+    from servingplan.reporting.evaluation_document import report_text  # noqa: PLC0415  as above
 
     rule = Rule(minimum_score=minimum_score, margin=margin)
     found = _judged(results, rule) if whom is None else _asked(whom, rule)
     if report is not None:
-        _write(report, found)
+        write_report(report, report_text(found))
     _show(found, output)
     verdict = found.judgement.verdict
     if verdict is not Verdict.PASSED and report is None:
@@ -150,15 +151,6 @@ def _judged(results: Path | None, rule: Rule) -> Evaluation:
         raise UsageError("no results are given")
     found = read_results(results)
     return evaluation(found.ids, found.answers, rule, set_digest=found.digest)
-
-
-def _write(report: Path, found: Evaluation) -> None:
-    from servingplan.reporting.evaluation_document import report_text  # noqa: PLC0415  loads numpy
-
-    try:
-        report.write_text(report_text(found), encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"--report {report} cannot be written: {error.strerror or error}") from error
 
 
 def _show(found: Evaluation, output: str) -> None:

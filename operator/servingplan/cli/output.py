@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -85,6 +86,14 @@ def write_image(form: str, draw: Callable[[], bytes], *, example: str) -> None:
     if form == PNG and stream.isatty():
         raise UsageError(f"-o png writes an image to standard output: redirect it, as in > {example}")
     stream.write(draw())
+
+
+def write_report(path: Path, text: str) -> None:
+    """Write what ``--report`` asks for, for whoever runs a verb in a container. Raises UsageError."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--report {path} cannot be written: {error.strerror or error}") from error
 
 
 def yaml_text(documents: Sequence[Any]) -> str:
