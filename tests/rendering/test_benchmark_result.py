@@ -9,13 +9,14 @@ import pytest
 
 from servingplan.api.benchmark import CapacityBenchmarkStatus
 from servingplan.api.benchmark_report import bench_report
-from servingplan.benchmarking.report import MOST_BYTES, report
+from servingplan.benchmarking.report import report
 from servingplan.errors import InputError, Problem
 from servingplan.planning.reasons import Reason
 from servingplan.rendering.benchmark import outcome, result
 from servingplan.rendering.evidence import Progress, as_seen, evidence_status, is_over, work_id
 from servingplan.rendering.identity import identity
 from servingplan.rendering.measured import Measured
+from servingplan.rendering.runner import REPORT_BYTES
 from support.benches import a_found_ramp, a_ramp, a_run, a_void
 from support.evidence import a_benchmark, benchmark_document
 from support.plans import a_full_engine
@@ -50,7 +51,7 @@ def test_a_report_fits_and_says_what_the_ramp_found():
     found = reported()
     assert (found["outcome"], found["requestsPerSecond"], found["failingRequestsPerSecond"]) == ("Found", 5, 5.12)
     assert found["levels"][1]["voidBecause"] == ["WarmCache"]
-    assert len(report(a_found_ramp()).encode()) <= MOST_BYTES
+    assert len(report(a_found_ramp()).encode()) <= REPORT_BYTES
 
 
 def test_the_longest_ramp_still_fits_and_keeps_what_lies_around_the_capacity():
@@ -60,10 +61,10 @@ def test_the_longest_ramp_still_fits_and_keeps_what_lies_around_the_capacity():
     above = [a_run(rate, 0.5, seed=seed) for rate in rates if rate > 5 for seed in range(8)]
     whole = a_ramp(*below, *voids, *above)
     text = report(whole)
-    assert len(text.encode()) <= MOST_BYTES
+    assert len(text.encode()) <= REPORT_BYTES
     kept = [level["rate"] for level in bench_report(text)["levels"]]
     assert 5.0 in kept
-    assert len(kept) < len(rates) or len(text) < MOST_BYTES
+    assert len(kept) < len(rates) or len(text) < REPORT_BYTES
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """A ramp's result in few words, for the termination message by which a runner hands it back.
 
-In: a ramp that ended. Out: one line of JSON in the shape of ``api.benchmark_report``, at most `MOST_BYTES` long: what
+In: a ramp that ended. Out: one line of JSON in the shape of ``api.benchmark_report``, at most `REPORT_BYTES` long: what
 says least is left out until it fits. The whole ramp stays in its own file.
 """
 
@@ -12,11 +12,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from servingplan.benchmarking.record import Kept, document
+from servingplan.rendering.runner import REPORT_BYTES
 
 Json = dict[str, Any]
-
-MOST_BYTES = 4096
-"""What Kubernetes keeps of a termination message."""
 
 _SENTENCE = 300
 """Characters of a sentence that are kept where the whole is too long."""
@@ -56,7 +54,7 @@ def _fitting(found: Json) -> str:
     """The text, after as many of the cuts as it takes."""
     text = _text(found)
     for cut in _cuts(found):
-        if len(text) <= MOST_BYTES:
+        if len(text) <= REPORT_BYTES:
             break
         cut()
         text = _text(found)

@@ -34,6 +34,9 @@ WORK_MOUNT, DATA_MOUNT, SCRATCH_MOUNT = "/var/lib/servingplan", "/data", "/tmp" 
 REPORT_PATH = "/dev/termination-log"
 """Kubernetes' own place for a container's last words."""
 
+REPORT_BYTES = 4096
+"""What Kubernetes keeps of them."""
+
 KEY_VARIABLE = "OPENAI_API_KEY"
 """Where vLLM's client, and the command line, take the server's key from."""
 

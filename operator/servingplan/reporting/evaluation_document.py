@@ -12,10 +12,9 @@ from typing import Any
 from servingplan.evaluating.evaluation import SIDES, Evaluation, Result, message, remarks
 from servingplan.evaluating.record import FORMAT, Answer, Role, Served
 from servingplan.evaluating.verdict import Difference
+from servingplan.rendering.runner import REPORT_BYTES
 
 REPORT_FORMAT = "servingplan.dev/evaluation-report/v1"
-REPORT_BYTES = 4096
-"""What Kubernetes keeps of a container's termination message."""
 
 _NAME_BYTES = 400
 _DIGITS = 6
