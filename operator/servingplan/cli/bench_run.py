@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +14,7 @@ from servingplan.cli.bench_confirm import confirm_options, confirmed
 from servingplan.cli.bench_input import a_plan, burstiness, objective_options, objectives
 from servingplan.cli.instants import now
 from servingplan.cli.output import emit, output_option, talk, write_report
-from servingplan.cli.stopping import INTERRUPTED, until_terminated
+from servingplan.cli.stopping import finished
 from servingplan.errors import CheckFailed, UsageError
 from servingplan.planning.plan import Objectives, Plan
 from servingplan.planning.units import parse_duration
@@ -105,7 +103,7 @@ def command(
     limits = objectives(plan, goodput_share=goodput_share, ttft=ttft, tpot=tpot, e2el=e2el)
     request = Request(**options)
     needs_bench()
-    kept = _finished(request, plan, limits)
+    kept = finished(_ramp(request, plan, limits), lambda: _kept_words(request.out))
     from servingplan.benchmarking.record import document  # noqa: PLC0415  loads numpy
     from servingplan.benchmarking.report import report as report_of  # noqa: PLC0415  as above
     from servingplan.benchmarking.search import Outcome  # noqa: PLC0415  as above
@@ -131,18 +129,10 @@ def needs_bench() -> None:
         raise UsageError(f"bench needs {error.name}: pip install 'servingplan[bench]'") from error
 
 
-def _finished(request: Request, plan: Plan | None, limits: Objectives) -> Kept:
-    try:
-        return asyncio.run(until_terminated(_ramp(request, plan, limits)))
-    except (KeyboardInterrupt, asyncio.CancelledError):
-        talk(f"Stopped. Kept in {request.out}: {_kept_runs(request.out)}; the same command goes on.")
-        sys.exit(INTERRUPTED)
-
-
-def _kept_runs(path: Path) -> str:
+def _kept_words(path: Path) -> str:
     from servingplan.benchmarking.record import read  # noqa: PLC0415  loads numpy
 
-    return _runs(read(path)) if path.exists() else "0 runs"
+    return f"Kept in {path}: {_runs(read(path)) if path.exists() else '0 runs'}"
 
 
 def _runs(kept: Kept) -> str:

@@ -13,13 +13,11 @@ from typing import Any
 import click
 
 from servingplan.cli.output import emit, output_option, talk
+from servingplan.cli.stopping import INTERRUPTED
 from servingplan.demo.story import MOST_FACTOR, USUAL_FACTOR
 from servingplan.errors import CheckFailed, UsageError
 
 OWN_NAMESPACE = "servingplan-demo"
-INTERRUPTED = 130
-"""What a shell shows for a program that Ctrl-C ended."""
-
 WIDTH = 78
 """Sentences are broken so that they fit the narrowest terminal that is usual."""
 

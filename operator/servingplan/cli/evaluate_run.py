@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-import sys
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -13,7 +11,7 @@ from pathlib import Path
 from servingplan.cli.evaluate import Asking
 from servingplan.cli.instants import now
 from servingplan.cli.output import talk
-from servingplan.cli.stopping import INTERRUPTED, until_terminated
+from servingplan.cli.stopping import finished
 from servingplan.clients.openai_server import OpenAIServer
 from servingplan.errors import ClusterError, UsageError
 from servingplan.evaluating.asking import SEED, Manner, Side, ask, look, turns
@@ -43,10 +41,7 @@ def run(whom: Asking, rule: Rule) -> Evaluation:
     """Ask all that is still to be asked, and judge. Ends the process with 130 after Ctrl-C and SIGTERM."""
     questions = read_set(whom.set_file)
     try:
-        record = asyncio.run(until_terminated(_answered(whom, questions)))
-    except (KeyboardInterrupt, asyncio.CancelledError):
-        talk(f"Stopped. {_kept_words(whom.out)}; the same command goes on.")
-        sys.exit(INTERRUPTED)
+        record = finished(_answered(whom, questions), lambda: _kept_words(whom.out))
     except ClusterError:
         talk(f"{_kept_words(whom.out)}; the same command goes on.")
         raise
