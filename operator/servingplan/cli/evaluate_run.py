@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
 from servingplan.cli.evaluate import Asking
 from servingplan.cli.instants import now
 from servingplan.cli.output import talk
 from servingplan.cli.stopping import finished
-from servingplan.clients.openai_server import OpenAIServer
+from servingplan.clients.openai_server import KEY_VARIABLE, OpenAIServer
 from servingplan.errors import ClusterError, UsageError
 from servingplan.evaluating.asking import SEED, Manner, Side, ask, look, turns
 from servingplan.evaluating.evaluation import Evaluation, evaluation
@@ -21,20 +20,11 @@ from servingplan.evaluating.record import Answer, Header, Record, Role, Served, 
 from servingplan.evaluating.verdict import Rule
 from servingplan.planning.units import parse_duration
 
-ANY_KEY = "OPENAI_API_KEY"
 KEYS = {Role.BASELINE: "BASELINE_API_KEY", Role.VARIANT: "VARIANT_API_KEY"}
-"""Where a server's key is taken from; else from `ANY_KEY`."""
+"""Where a server's key is taken from; else from `KEY_VARIABLE`."""
 
 _STEPS = 20
 """Lines of progress of a whole run."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
-    """What a file holds already: its header and its answers."""
-
-    header: Header
-    answers: dict[tuple[str, Role], Answer]
 
 
 def run(whom: Asking, rule: Rule) -> Evaluation:
@@ -52,7 +42,7 @@ def run(whom: Asking, rule: Rule) -> Evaluation:
 
 async def _answered(whom: Asking, questions: EvaluationSet) -> Record:
     """The record with an answer to everything."""
-    kept = _kept(whom.out)
+    kept = read(whom.out)
     todo = turns(questions.items, () if kept is None else kept.answers, repeat=whom.repeat)
     async with AsyncExitStack() as stack:
         servers = {
@@ -61,26 +51,19 @@ async def _answered(whom: Asking, questions: EvaluationSet) -> Record:
         }
         served = await _served(whom, servers) if todo or kept is None else _as_kept(whom, servers, kept.header)
         header = _header(whom, questions, served)
-        if kept is not None and (other := differs(kept.header, header)) is not None:
-            raise UsageError(f"{whom.out} holds another evaluation: {other}. Name another file with --out")
-        record = Record(path=whom.out, header=header if kept is None else kept.header)
         if kept is not None:
+            if (other := differs(kept.header, header)) is not None:
+                raise UsageError(f"{whom.out} holds another evaluation: {other}. Name another file with --out")
             talk(f"Going on with {len(kept.answers):,} answers in {whom.out}")
-            record.answers |= kept.answers
         sides = {role: Side(server=servers[role], model=served[role].model) for role in servers}
         sides[Role.AGAIN] = sides[Role.BASELINE]
-        with record:
+        with kept or Record(path=whom.out, header=header) as record:
             await ask(todo, sides, _manner(whom), _keeping(record, len(todo)))
         return record
 
 
-def _kept(path: Path) -> Kept | None:
-    found = read(path)
-    return None if found is None else Kept(header=found[0], answers=found[1])
-
-
 def _kept_words(path: Path) -> str:
-    kept = _kept(path)
+    kept = read(path)
     return f"Kept in {path}: {0 if kept is None else len(kept.answers):,} answers"
 
 
@@ -113,7 +96,7 @@ def _header(whom: Asking, questions: EvaluationSet, served: dict[Role, Served]) 
 
 
 def _key(role: Role) -> str | None:
-    return os.environ.get(KEYS[role]) or os.environ.get(ANY_KEY)
+    return os.environ.get(KEYS[role]) or os.environ.get(KEY_VARIABLE)
 
 
 def _manner(whom: Asking) -> Manner:

@@ -141,8 +141,8 @@ def _line(adapter: TypeAdapter[Any], value: object) -> str:
     return adapter.dump_json(value).decode() + "\n"
 
 
-def read(path: Path) -> tuple[Header, dict[tuple[str, Role], Answer]] | None:
-    """The header and the answers in a file; None where it has no whole line yet. Raises InputError."""
+def read(path: Path) -> Record | None:
+    """What a file holds, not yet open; None where it has no whole line yet. Raises InputError."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -155,7 +155,7 @@ def read(path: Path) -> tuple[Header, dict[tuple[str, Role], Answer]] | None:
     first, *rest = whole.decode("utf-8", "replace").split("\n")
     header = _parsed(_header_adapter(), first, path, 1)
     answers = [_parsed(_adapter(), line, path, number) for number, line in enumerate(rest, start=2)]
-    return header, {(answer.id, answer.role): answer for answer in answers}
+    return Record(path=path, header=header, answers={(answer.id, answer.role): answer for answer in answers})
 
 
 def _parsed(adapter: TypeAdapter[Any], line: str, path: Path, number: int) -> Any:
