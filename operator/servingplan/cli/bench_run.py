@@ -12,6 +12,7 @@ import click
 from servingplan.benchmarking.effort import EFFORTS, STANDARD
 from servingplan.cli.bench_confirm import confirm_options, confirmed
 from servingplan.cli.bench_input import a_plan, burstiness, objective_options, objectives
+from servingplan.cli.extras import needed
 from servingplan.cli.instants import now
 from servingplan.cli.output import emit, output_option, talk, write_report
 from servingplan.cli.stopping import finished
@@ -121,12 +122,10 @@ def command(
 
 def needs_bench() -> None:
     """Raises UsageError where the packages of ``servingplan[bench]`` are missing."""
-    try:
+    with needed("bench", extra="bench"):
         import aiohttp  # noqa: F401, PLC0415  asked for
         import numpy  # noqa: F401, PLC0415  as above
         import prometheus_client  # noqa: F401, PLC0415  as above
-    except ModuleNotFoundError as error:
-        raise UsageError(f"bench needs {error.name}: pip install 'servingplan[bench]'") from error
 
 
 def _kept_words(path: Path) -> str:

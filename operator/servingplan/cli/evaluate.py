@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from servingplan.cli.extras import needed
 from servingplan.cli.output import HTML, JSON, TABLE, YAML, emit, output_option, write_report
 from servingplan.errors import CheckFailed, UsageError
 
@@ -128,13 +129,11 @@ def _asking(results: Path | None, asked: dict[str, Any]) -> Asking | None:
 
 def _needs_evaluate() -> None:
     """Raises UsageError where the packages of ``servingplan[evaluate]`` are missing."""
-    try:
+    with needed("evaluate", extra="evaluate"):
         import aiohttp  # noqa: F401, PLC0415  asked for
         import jsonschema_rs  # noqa: F401, PLC0415  as above
         import numpy  # noqa: F401, PLC0415  as above
         import re2  # noqa: F401, PLC0415  as above
-    except ModuleNotFoundError as error:
-        raise UsageError(f"evaluate needs {error.name}: pip install 'servingplan[evaluate]'") from error
 
 
 def _asked(whom: Asking, rule: Rule) -> Evaluation:

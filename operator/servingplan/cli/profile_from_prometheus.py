@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from servingplan.cli.extras import needed
 from servingplan.cli.instants import now, parse_instant
 from servingplan.cli.profile_options import needs_profiling, printed, suggestion_options, week_options
 from servingplan.errors import UsageError
@@ -68,10 +69,8 @@ def command(
 
 
 def _history() -> Any:
-    try:
+    with needed("from-prometheus", extra="profile"):
         from servingplan.profiling.history import Access, Wanted, history  # noqa: PLC0415  needs a package of its own
-    except ModuleNotFoundError as error:
-        raise UsageError(f"from-prometheus needs {error.name}: pip install 'servingplan[profile]'") from error
     return history, Access, Wanted
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from servingplan.cli.extras import needed
 from servingplan.cli.instants import now, parse_span
 from servingplan.cli.output import (
     HTML,
@@ -110,10 +111,8 @@ def named_values(option: str, texts: tuple[str, ...], known: tuple[str, ...]) ->
 
 def needs_profiling() -> None:
     """Raises UsageError where the packages of ``servingplan[profile]`` are missing."""
-    try:
+    with needed("profile", extra="profile"):
         import numpy  # noqa: F401, PLC0415  asked for
-    except ModuleNotFoundError as error:
-        raise UsageError(f"profile needs {error.name}: pip install 'servingplan[profile]'") from error
 
 
 def holiday_names(place: str | None, first_year: int) -> Mapping[date, str]:
