@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from servingplan.evaluating.evaluation import Evaluation
     from servingplan.evaluating.verdict import Rule
 
+MARGIN = 0.02
+"""Two points: the least that a set of some hundred items can tell."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
@@ -51,7 +54,7 @@ class Asking:
 @click.option(
     "--margin",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.02,
+    default=MARGIN,
     show_default=True,
     help="By how much of the score the variant may be worse.",
 )
@@ -100,13 +103,13 @@ def command(
       servingplan evaluate --baseline http://a:8000 --variant http://b:8000 --set set.jsonl --out answers.jsonl --chat
       servingplan evaluate --results scores.jsonl --minimum-score 0.8
     """  # noqa: D301  \b is the sign by which click keeps lines as they are
-    whom = _asking(results, asked)
+    _check(results, asked)
     _needs_evaluate()
     from servingplan.evaluating.verdict import Rule, Verdict  # noqa: PLC0415  loads numpy
     from servingplan.reporting.evaluation_document import report_text  # noqa: PLC0415  as above
 
     rule = Rule(minimum_score=minimum_score, margin=margin)
-    found = _judged(results, rule) if whom is None else _asked(whom, rule)
+    found = _asked(Asking(**asked), rule) if results is None else _judged(results, rule)
     if report is not None:
         write_report(report, report_text(found))
     _show(found, output)
@@ -115,8 +118,8 @@ def command(
         raise CheckFailed(f"the variant did not pass: {verdict.value}")
 
 
-def _asking(results: Path | None, asked: dict[str, Any]) -> Asking | None:
-    """Whom to ask, or None where results are there. Raises UsageError for neither, both, or a part."""
+def _check(results: Path | None, asked: dict[str, Any]) -> None:
+    """Raises UsageError where neither results nor whom to ask are stated, both, or whom to ask in part."""
     needed = {"--baseline": "baseline", "--variant": "variant", "--set": "set_file", "--out": "out"}
     given = [option for option, name in needed.items() if asked[name] is not None]
     if results is not None and given:
@@ -124,7 +127,6 @@ def _asking(results: Path | None, asked: dict[str, Any]) -> Asking | None:
     if results is None and len(given) < len(needed):
         missing = ", ".join(option for option in needed if option not in given)
         raise UsageError(f"{missing} missing: to ask, give all of {', '.join(needed)}; to judge alone, --results")
-    return None if results is not None else Asking(**asked)
 
 
 def _needs_evaluate() -> None:
@@ -142,12 +144,10 @@ def _asked(whom: Asking, rule: Rule) -> Evaluation:
     return run(whom, rule)
 
 
-def _judged(results: Path | None, rule: Rule) -> Evaluation:
+def _judged(results: Path, rule: Rule) -> Evaluation:
     from servingplan.evaluating.evaluation import evaluation  # noqa: PLC0415  loads numpy
     from servingplan.evaluating.results import read_results  # noqa: PLC0415  as above
 
-    if results is None:
-        raise UsageError("no results are given")
     found = read_results(results)
     return evaluation(found.ids, found.answers, rule, set_digest=found.digest)
 

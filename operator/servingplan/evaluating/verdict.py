@@ -13,9 +13,6 @@ from enum import StrEnum
 
 from servingplan.evaluating.bounds import Bounds, mean_bounds
 
-DEFAULT_MARGIN = 0.02
-"""Two points: the least that a set of some hundred items can tell."""
-
 MOST_ITEMS = 1_000_000
 """A set that would need more items than this decides nothing."""
 
