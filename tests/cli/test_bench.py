@@ -377,11 +377,8 @@ def test_a_ramp_that_was_found_reports_it_and_a_resumed_one_measures_nothing_aga
     state = read(tmp_path / "ramp.json")
     runs = [a_run(10.0, 0.999, seed=n, a_block=1000) for n in range(5)]
     above = [a_run(11.0, 0.9, seed=n, a_block=1000) for n in range(5, 8)]
-    two_criteria = [
-        replace(run, blocks=tuple(Block(sent=b.sent, met=b.met * len(state.ramp.criteria)) for b in run.blocks))
-        for run in (*runs, *above)
-    ]
-    write(replace(state, runs=tuple(two_criteria)), tmp_path / "ramp.json")
+    two_criteria = tuple(judged(run, len(state.ramp.criteria)) for run in (*runs, *above))
+    write(replace(state, runs=two_criteria), tmp_path / "ramp.json")
     file = tmp_path / "report"
     done = cli(*bench("--longest", "30m", "--report", str(file)))
     assert done.exit_code == 0, done.output

@@ -48,7 +48,7 @@ class Evaluation:
     @property
     def finished(self) -> str | None:
         """When the last answer came; None where somebody else asked."""
-        return max((answer.at for result in self.results for answer in self._answers(result)), default="") or None
+        return max((answer.at for role in Role for answer in self.answers(role)), default="") or None
 
     def failures(self, role: Role) -> Counter[Failure]:
         """Answers that are missing, by why."""
@@ -61,10 +61,6 @@ class Evaluation:
     def answers(self, role: Role) -> tuple[Answer, ...]:
         """All answers in that role."""
         return tuple(answer for result in self.results if (answer := result.of(role)) is not None)
-
-    @staticmethod
-    def _answers(result: Result) -> Iterator[Answer]:
-        return (answer for role in Role if (answer := result.of(role)) is not None)
 
 
 def evaluation(

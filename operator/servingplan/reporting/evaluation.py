@@ -5,11 +5,13 @@ In: an `Evaluation`. Out: renderables. Decides nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from servingplan.evaluating.evaluation import Evaluation, message, remarks
+from servingplan.evaluating.evaluation import Evaluation, Result, message, remarks
 from servingplan.evaluating.record import Answer
 from servingplan.evaluating.verdict import Verdict
 from servingplan.reporting.evaluation_rows import (
@@ -39,8 +41,8 @@ def evaluation_view(found: Evaluation) -> RenderableType:
     if lines := list(failure_lines(found)):
         parts += ["", Text("Without an answer:", style="bold")]
         parts += [Padding(Text(line), _INDENT) for line in lines]
-    if differing(found):
-        parts += ["", _different(found)]
+    if different := differing(found):
+        parts += ["", _different(different)]
     return Group(*parts)
 
 
@@ -51,8 +53,7 @@ def _figures(found: Evaluation) -> RenderableType:
     return table
 
 
-def _different(found: Evaluation) -> RenderableType:
-    different = differing(found)
+def _different(different: Sequence[Result]) -> RenderableType:
     table = plain_table("scored differently", "baseline", "variant", "variant's answer")
     for result in different[:MOST_ITEMS]:
         words = answer_words(result.variant, longest=_LONGEST)
