@@ -13,7 +13,7 @@ import numpy as np
 
 from servingplan.benchmarking.changes import CHANGES, Bound, Change
 from servingplan.benchmarking.level import Level, Verdict
-from servingplan.benchmarking.run import Engine, Run, Seen
+from servingplan.benchmarking.run import Engine, Run, Seen, engine_mean
 from servingplan.benchmarking.search import MOST_VOID
 
 HALF = 0.5
@@ -80,8 +80,7 @@ class _Case:
         return tuple(seen.engine for seen in self.failing if seen.engine is not None)
 
     def mean(self, value: Callable[[Engine], float | None]) -> float | None:
-        found = [number for engine in self.engines if (number := value(engine)) is not None]
-        return float(np.mean(found)) if found else None
+        return engine_mean(self.failing, value)
 
     def full(self) -> bool | None:
         """Whether the slots of the batch were taken."""

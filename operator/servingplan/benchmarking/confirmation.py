@@ -15,7 +15,7 @@ import numpy as np
 from servingplan.benchmarking.changes import CHANGES, Bound, Variation
 from servingplan.benchmarking.goodput import Criterion
 from servingplan.benchmarking.level import Level, bounds_of
-from servingplan.benchmarking.run import Engine, Run, Seen
+from servingplan.benchmarking.run import Run, Seen, engine_mean
 
 SLOTS_MATTER, SLOTS_DO_NOT = 0.7, 0.9
 """Tokens/s with half of the requests at once, as a share of those with all: half says that slots are all that counts,
@@ -118,7 +118,7 @@ def _goodput(experiment: Experiment, failing: Level, criterion: Criterion, seed:
 
 
 def _half_concurrency(experiment: Experiment, before: Sequence[Seen], after: Sequence[Seen]) -> Found:
-    ran, runs = _mean(before, lambda engine: engine.running_p50), _mean(after, lambda engine: engine.running_p50)
+    ran, runs = (engine_mean(seen, lambda engine: engine.running_p50) for seen in (before, after))
     gap, gap_now = _tpot(before), _tpot(after)
     if not ran or not runs or not gap or not gap_now:
         return Verdict.UNCLEAR, "how many ran at once, or how long a token took, was not readable"
@@ -135,7 +135,7 @@ def _half_concurrency(experiment: Experiment, before: Sequence[Seen], after: Seq
 
 
 def _half_lengths(_: Experiment, before: Sequence[Seen], after: Sequence[Seen]) -> Found:
-    waited, waits = _mean(before, lambda engine: engine.waiting), _mean(after, lambda engine: engine.waiting)
+    waited, waits = (engine_mean(seen, lambda engine: engine.waiting) for seen in (before, after))
     if waited is None or waits is None or not waited:
         return Verdict.UNCLEAR, "how many waited was not readable"
     evidence = (
@@ -150,11 +150,6 @@ def _between(share: float, confirms: float, refutes: float) -> Verdict:
     if share <= confirms:
         return Verdict.CONFIRMED
     return Verdict.REFUTED if share >= refutes else Verdict.UNCLEAR
-
-
-def _mean(seen: Sequence[Seen], value: Callable[[Engine], float]) -> float | None:
-    found = [value(one.engine) for one in seen if one.engine is not None]
-    return float(np.mean(found)) if found else None
 
 
 def _tpot(seen: Sequence[Seen]) -> float | None:

@@ -11,15 +11,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from servingplan.benchmarking import record
 from servingplan.benchmarking.bottleneck import Facts, failing_level
 from servingplan.benchmarking.changes import Bound, Change, OnEngine, Variation
 from servingplan.benchmarking.confirmation import Experiment
 from servingplan.benchmarking.level import Level
 from servingplan.benchmarking.record import Fingerprint, Kept
-from servingplan.benchmarking.run import Run
+from servingplan.benchmarking.run import Run, engine_mean
 from servingplan.benchmarking.search import MOST_VOID, Measure
 from servingplan.errors import UsageError
 
@@ -103,8 +101,7 @@ def _needs_a_server(bound: Bound, change: Change) -> str:
 
 
 def _half_of_what_ran(failing: Level) -> int:
-    ran = [seen.engine.running_p50 for seen in failing.seen if seen.engine is not None]
-    half = round(float(np.mean(ran)) / 2) if ran else 0
+    half = round((engine_mean(failing.seen, lambda engine: engine.running_p50) or 0.0) / 2)
     if half < 1:
         raise UsageError("fewer than two requests ran at once, so half as many cannot be tried")
     return half

@@ -6,8 +6,11 @@ In: made by ``seen`` from a measurement, or read back from a file. Out: read by 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+
+import numpy as np
 
 from servingplan.benchmarking.goodput import Block
 
@@ -151,3 +154,9 @@ class Run:
     def counts(self) -> bool:
         """Whether it says something about the server."""
         return not self.voids
+
+
+def engine_mean(seen: Sequence[Seen], value: Callable[[Engine], float | None]) -> float | None:
+    """The mean over the runs whose engine was readable and says it; None where none is."""
+    found = [number for one in seen if one.engine is not None and (number := value(one.engine)) is not None]
+    return float(np.mean(found)) if found else None
