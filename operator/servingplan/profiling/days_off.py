@@ -107,7 +107,8 @@ def _share(totals: NDArray[np.float64], is_working: NDArray[np.bool_], row: int)
 
 def like_weekday(days: Days, off: tuple[DayOff, ...]) -> int | None:
     """The weekday, not a working one, that days off are like; None where there is none."""
-    rest = [day for day in range(7) if day not in working_weekdays(days)]
+    working = working_weekdays(days)
+    rest = [day for day in range(7) if day not in working]
     if not off or not rest:
         return None
     dates = {each.day for each in off}

@@ -100,7 +100,8 @@ def profile_of(counted: Counted, source: Source, zone: ZoneInfo, choices: Choice
     if not known.any():
         raise InputError(Problem(path="", reason="NoRequests", message="no step holds a number of requests"))
     mean_rate = float(np.nanmean(arrivals.counts)) / arrivals.step
-    hours, off, silent = _cleaned(arrivals, zone, choices.holidays)
+    logged = by_date(arrivals, zone, _HOURS)
+    hours, off, silent = _cleaned(logged, choices.holidays)
     minutes = choices.slot_minutes or fitting_minutes(arrivals.step, mean_rate)
     days = hours if minutes == HOUR else _fine(arrivals, zone, minutes, hours)
     return Profile(
@@ -122,17 +123,14 @@ def profile_of(counted: Counted, source: Source, zone: ZoneInfo, choices: Choice
         tenants=counted.tenants,
         priorities=counted.priorities,
         days_off=off,
-        days_off_like=like_weekday(by_date(arrivals, zone, _HOURS), off),
+        days_off_like=like_weekday(logged, off),
         silences=silent,
         predictability=predictability(hours),
     )
 
 
-def _cleaned(
-    arrivals: Arrivals, zone: ZoneInfo, names: Mapping[date, str]
-) -> tuple[Days, tuple[DayOff, ...], tuple[Silence, ...]]:
+def _cleaned(logged: Days, names: Mapping[date, str]) -> tuple[Days, tuple[DayOff, ...], tuple[Silence, ...]]:
     """Hours without silences and days off, and both by themselves."""
-    logged = by_date(arrivals, zone, _HOURS)
     marked, silent = silences(logged)
     heard = logged.without_slots(marked)
     off = days_off(heard, names)
