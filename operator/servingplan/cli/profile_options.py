@@ -137,7 +137,12 @@ def printed(profile: Profile, *, output: str, **chosen: Any) -> None:
     elif output in {SVG, PNG}:
         with loading_pictures(output):
             from servingplan.reporting.profile_chart import week_chart  # noqa: PLC0415  matplotlib takes a second
-        write_image(output, lambda: week_chart(profile, _wishes(profile, **chosen), output), example="week.png")
+            from servingplan.reporting.profile_rows import schedule_rows  # noqa: PLC0415  loads numpy
+
+        def draw() -> bytes:
+            return week_chart(profile, schedule_rows(profile, _wishes(profile, **chosen)), output)
+
+        write_image(output, draw, example="week.png")
     elif output == HTML:
         with loading_pictures(output):
             from servingplan.reporting.profile_html import page  # noqa: PLC0415  as above

@@ -22,7 +22,7 @@ from servingplan.planning.plan import Plan
 from servingplan.planning.reasons import Reason
 from servingplan.planning.sizing import need
 from servingplan.profiling.lengths import Lengths
-from servingplan.profiling.manifests import number, quantiles, schedules_of, window_document
+from servingplan.profiling.manifests import number, quantiles, week_of, window_document
 from servingplan.profiling.profile import Profile
 from servingplan.profiling.week import WeekSlot
 from servingplan.profiling.windows import round_up, schedules
@@ -102,8 +102,7 @@ def compared(plan: Plan, document: Mapping[str, Any], profile: Profile) -> Compa
     if plan.zone.key != profile.time_zone:
         message = f"the profile's week is in {profile.time_zone}, the plan's in {plan.zone.key}: profile in that zone"
         raise InputError(Problem(path="spec.schedule.timeZone", reason="OtherTimeZone", message=message))
-    schedules_of(profile, None)  # raises where there is no week
-    week = _by_hour(profile.week)
+    week = _by_hour(week_of(profile))
     declared = _declared(plan, profile.end)
     slots = tuple(_slot(plan, most, slot) for most, slot in zip(declared, week, strict=True))
     tokens = tuple(_tokens(plan, profile))

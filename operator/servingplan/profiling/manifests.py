@@ -69,15 +69,20 @@ class Suggestion:
     remarks: tuple[str, ...]
 
 
-def schedules_of(profile: Profile, capacity: Capacity | None) -> Schedules:
-    """The schedules that a profile suggests. Raises InputError where it has no week."""
+def week_of(profile: Profile) -> tuple[WeekSlot, ...]:
+    """The week. Raises InputError where the profile has none."""
     if not profile.week:
         message = (
             f"{profile.days * 24:.1f} hours are not enough: a profile needs every time of the day at least once, and "
             "is worth more with two weeks or four"
         )
         raise InputError(Problem(path="", reason="LogTooShort", message=message))
-    return schedules(profile.week, capacity)
+    return profile.week
+
+
+def schedules_of(profile: Profile, capacity: Capacity | None) -> Schedules:
+    """The schedules that a profile suggests. Raises InputError where it has no week."""
+    return schedules(week_of(profile), capacity)
 
 
 def suggestion(profile: Profile, wishes: Wishes) -> Suggestion:

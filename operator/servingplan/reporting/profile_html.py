@@ -35,15 +35,16 @@ from servingplan.reporting.profile_rows import (
 
 def page(profile: Profile, wishes: Wishes) -> str:
     """The page. Every text of logs and flags is escaped."""
+    schedule = schedule_rows(profile, wishes)
     return render(
         "profile.html.j2",
         name=wishes.name,
         title=title_words(profile),
         figures=list(_figures(profile)),
-        picture=inline(week_chart(profile, wishes, "svg")) if profile.week else "",
+        picture=inline(week_chart(profile, schedule, "svg")) if profile.week else "",
         helps=profile.predictability.verdict in {Verdict.SCHEDULE, Verdict.STEADY},
         predictability=predictability_words(profile.predictability),
-        schedule=schedule_rows(profile, wishes),
+        schedule=schedule,
         schedule_heads=SCHEDULE_HEADS,
         choice_heads=CHOICE_HEADS,
         length_heads=LENGTH_HEADS,
