@@ -31,6 +31,14 @@ def clock_time(instant: datetime, zone: ZoneInfo) -> str:
     return f"{local:%H:%M:%S}" if local.second else f"{local:%H:%M}"
 
 
+def clock_span(start: datetime, end: datetime, zone: ZoneInfo) -> str:
+    """``22:00-06:00`` (with an en dash), and ``+2d`` where clock times alone do not say on which date it ends."""
+    until = clock_time(end, zone)
+    days = (end.astimezone(zone).date() - start.astimezone(zone).date()).days
+    later = f" +{days}d" if days > 1 or (days == 1 and until != "00:00") else ""
+    return f"{clock_time(start, zone)}{DASH}{until}{later}"
+
+
 def midnight(day: date, zone: ZoneInfo) -> datetime:
     """The first instant of a local date."""
     return resolve_wall(datetime.combine(day, time()), zone, Edge.START)

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from servingplan.planning.demand import Requirement
 from servingplan.reporting.difference import Difference
-from servingplan.reporting.local import DASH, clock_time, dates_in_words
+from servingplan.reporting.local import clock_span, dates_in_words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,19 +59,11 @@ def _changes(found: Difference) -> Iterator[str]:
     zone = found.new.plan.zone
     groups: dict[tuple[time, str, str], list[datetime]] = {}
     for start, end, levels in _spans(found):
-        local = start.astimezone(zone)
-        until = clock_time(end, zone) + _later(start, end, found)
-        groups.setdefault((local.time(), f"{clock_time(start, zone)}{DASH}{until}", levels.words), []).append(start)
+        key = (start.astimezone(zone).time(), clock_span(start, end, zone), levels.words)
+        groups.setdefault(key, []).append(start)
     for (_, clock, words), starts in sorted(groups.items(), key=lambda item: (item[0][0], item[1][0])):
         dates = [start.astimezone(zone).date() for start in starts]
         yield f"{dates_in_words(dates)}, {clock}, {words}."
-
-
-def _later(start: datetime, end: datetime, found: Difference) -> str:
-    """How many dates later a span ends, where its clock times alone would not say it."""
-    zone = found.new.plan.zone
-    days = (end.astimezone(zone).date() - start.astimezone(zone).date()).days
-    return f" +{days}d" if days > 1 or (days == 1 and clock_time(end, zone) != "00:00") else ""
 
 
 def _spans(found: Difference) -> Sequence[tuple[datetime, datetime, _Levels]]:

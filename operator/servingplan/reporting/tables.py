@@ -20,7 +20,7 @@ from servingplan.rendering.times import local_time
 from servingplan.reporting.difference import Changed, Difference, usual_changes
 from servingplan.reporting.explain import Explanation
 from servingplan.reporting.hours import MONTH_HOURS
-from servingplan.reporting.local import DASH, clock_time, date_span, dates_in_words, short_date
+from servingplan.reporting.local import DASH, clock_span, date_span, dates_in_words, short_date
 from servingplan.reporting.outlook import Outlook, moves, usual
 from servingplan.reporting.rows import MoveRow, hour_rows, level_rows, move_rows, title_words, usual_rows
 from servingplan.reporting.strip import LEAD_MARK, TRAIL_MARK, Cell, CellKind, DayRow, day_rows
@@ -189,11 +189,7 @@ def _changed_moves(found: Difference) -> Iterator[Table]:
 
 
 def _changed_cells(change: Changed, outlook: Outlook) -> tuple[str, str]:
-    zone = outlook.plan.zone
-    end = clock_time(change.end, zone)
-    days = (change.end.astimezone(zone).date() - change.start.astimezone(zone).date()).days
-    later = f" +{days}d" if days > 1 or (days == 1 and end != "00:00") else ""
-    return f"{clock_time(change.start, zone)}{DASH}{end}{later}", f"{change.old} → {change.new}"
+    return clock_span(change.start, change.end, outlook.plan.zone), f"{change.old} → {change.new}"
 
 
 def explanation_view(explanation: Explanation) -> RenderableType:
