@@ -13,7 +13,7 @@ from typing import Any
 from servingplan.planning.series import StepFunction
 from servingplan.rendering.times import wire_time
 from servingplan.reporting.hours import GpuHours
-from servingplan.reporting.outlook import Outlook
+from servingplan.reporting.outlook import Outlook, Usual, moves, usual
 
 _WEEK = timedelta(days=7)
 
@@ -97,6 +97,13 @@ def usual_changes(found: Sequence[Changed], outlook: Outlook) -> tuple[UsualChan
         for group in groups.values()
     ]
     return tuple(sorted(together, key=lambda u: (u.first.start.astimezone(zone).time(), u.first.start)))
+
+
+def changed_moves(found: Difference) -> tuple[tuple[Usual, ...], tuple[Usual, ...]]:
+    """Rises and falls that only the old plan has, and those that only the new one has."""
+    old, new = moves(found.old), moves(found.new)
+    gone, added = [move for move in old if move not in new], [move for move in new if move not in old]
+    return usual(gone, found.new), usual(added, found.new)
 
 
 def _a_week(outlook: Outlook, figure: Callable[[GpuHours], float]) -> float:

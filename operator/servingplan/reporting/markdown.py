@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from servingplan.reporting.difference import Difference
-from servingplan.reporting.hours import GpuHours
-from servingplan.reporting.outlook import moves, usual
-from servingplan.reporting.rows import title_words, usual_rows
+from servingplan.reporting.difference import Difference, changed_moves
+from servingplan.reporting.rows import saved, title_words, usual_rows
 from servingplan.reporting.sentences import sentences
 
 
@@ -33,20 +31,15 @@ def _hours(found: Difference) -> list[str]:
             ("flat peak, these days", (found.old.hours.flat_peak, found.new.hours.flat_peak)),
         )
     ]
-    rows.append(("saved against the flat peak", _saved(found.old.hours), _saved(found.new.hours)))
+    rows.append(("saved against the flat peak", saved(found.old.hours), saved(found.new.hours)))
     return _table(("GPU-hours", "before", "after"), rows)
-
-
-def _saved(hours: GpuHours) -> str:
-    return f"{hours.saved_percent:.1f} %"
 
 
 def _moves(found: Difference) -> Iterator[tuple[str, Sequence[Sequence[str]]]]:
     """Rises and falls that only one of the two plans has."""
-    old, new = moves(found.old), moves(found.new)
-    for heading, only in (("No longer", [m for m in old if m not in new]), ("New", [m for m in new if m not in old])):
+    for heading, only in zip(("No longer", "New"), changed_moves(found), strict=True):
         if only:
-            yield heading, usual_rows(usual(only, found.new), found.new)
+            yield heading, usual_rows(only, found.new)
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -73,7 +73,7 @@ def hour_rows(outlook: Outlook) -> tuple[HourRow, ...]:
         ("+ trail", *_both(hours.trailing, month.trailing), "stepping down"),
         ("= planned", *_both(hours.planned, month.planned), ""),
         ("flat peak", *_both(hours.flat_peak, month.flat_peak), "the largest level round the clock"),
-        ("saved", _saved(hours), _saved(month), ""),
+        ("saved", saved(hours), saved(month), ""),
         *_costs(outlook),
     )
 
@@ -97,7 +97,8 @@ def _both(hours: float, month: float) -> tuple[str, str]:
     return f"{hours:,.1f}", f"{month:,.1f}"
 
 
-def _saved(hours: GpuHours) -> str:
+def saved(hours: GpuHours) -> str:
+    """What is saved against the flat peak."""
     return f"{hours.saved_percent:.1f} %"
 
 

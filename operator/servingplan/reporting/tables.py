@@ -17,11 +17,11 @@ from servingplan.errors import Problem
 from servingplan.planning.units import format_duration
 from servingplan.rendering.acceptance import unaccepted
 from servingplan.rendering.times import local_time
-from servingplan.reporting.difference import Changed, Difference, usual_changes
+from servingplan.reporting.difference import Changed, Difference, changed_moves, usual_changes
 from servingplan.reporting.explain import Explanation
 from servingplan.reporting.hours import MONTH_HOURS
 from servingplan.reporting.local import DASH, clock_span, date_span, dates_in_words, short_date
-from servingplan.reporting.outlook import Outlook, moves, usual
+from servingplan.reporting.outlook import Outlook
 from servingplan.reporting.rows import MoveRow, hour_rows, level_rows, move_rows, title_words, usual_rows
 from servingplan.reporting.strip import LEAD_MARK, TRAIL_MARK, Cell, CellKind, DayRow, day_rows
 
@@ -180,9 +180,7 @@ def _required_changes(found: Difference) -> Table:
 
 def _changed_moves(found: Difference) -> Iterator[Table]:
     """Rises and falls that only one of the two plans has."""
-    old, new = moves(found.old), moves(found.new)
-    gone = usual([move for move in old if move not in new], found.new)
-    added = usual([move for move in new if move not in old], found.new)
+    gone, added = changed_moves(found)
     for heading, groups in (("No longer", gone), ("Instead" if gone else "New", added)):
         if groups:
             yield _moves(usual_rows(groups, found.new), heading=heading)
