@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import click
 
 from servingplan.cli.files import plans_from
-from servingplan.cli.instants import now, parse_instant
+from servingplan.cli.instants import parse_start
 from servingplan.cli.output import JSON, YAML, emit, output_option, talk, yaml_text
 from servingplan.errors import InputError, Problem, UsageError
 from servingplan.migrating.emit_cronjob import emit_cronjob, setting_of
@@ -19,7 +19,7 @@ from servingplan.migrating.patterns import by_the_minute
 from servingplan.planning.plan import Plan
 from servingplan.planning.target import TargetRef
 from servingplan.reporting.hours import course
-from servingplan.reporting.local import after_days, midnight
+from servingplan.reporting.local import after_days
 
 KUBECTL_IMAGE = "registry.k8s.io/kubectl:v1.34.1"
 """Kubernetes' own image of kubectl; it works with clusters one minor version older and newer."""
@@ -87,7 +87,7 @@ def cronjob(image: str, **flags: Any) -> None:
 def _print(flags: dict[str, Any], make: Make) -> None:
     manifests: list[dict[str, Any]] = []
     for plan in plans_from([flags["file"]], flags["name"]):
-        start = _start(plan, flags["start"])
+        start = parse_start(flags["start"], plan.zone)
         end = after_days(start, 7 * flags["weeks"], plan.zone)
         asked = course(plan, start - AROUND, end + AROUND).asked_function
         emitted = make(Weeks(plan=plan, wanted=by_the_minute(asked), start=start, end=end))
@@ -98,12 +98,6 @@ def _print(flags: dict[str, Any], make: Make) -> None:
         click.echo(yaml_text(manifests), nl=False)
     else:
         emit(JSON, {"apiVersion": "v1", "kind": "List", "items": manifests}, table=str)
-
-
-def _start(plan: Plan, text: str | None) -> datetime:
-    present = now()
-    today = midnight(present.astimezone(plan.zone).date(), plan.zone)
-    return today if text is None else parse_instant(text, plan.zone, "--from", after=today)
 
 
 def _target(plan: Plan) -> TargetRef:

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 from servingplan.errors import UsageError
 from servingplan.planning.calendar import Edge, resolve_wall
 from servingplan.planning.units import parse_duration
+from servingplan.reporting.local import midnight
 
 _CLOCK_TIME = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])")
 
@@ -37,6 +38,12 @@ def parse_instant(text: str, zone: ZoneInfo, option: str, *, after: datetime, ed
     if moment.tzinfo is not None:
         return moment.astimezone(UTC)
     return resolve_wall(moment, zone, edge)
+
+
+def parse_start(text: str | None, zone: ZoneInfo) -> datetime:
+    """``--from`` as typed, a time alone from today 00:00 on; today 00:00 in the zone where nothing is typed."""
+    today = midnight(now().astimezone(zone).date(), zone)
+    return today if text is None else parse_instant(text, zone, "--from", after=today)
 
 
 def _next_clock_time(hour: int, minute: int, zone: ZoneInfo, after: datetime, edge: Edge) -> datetime:

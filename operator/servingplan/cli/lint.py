@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import click
 
-from servingplan.cli.instants import now, parse_instant, parse_span
+from servingplan.cli.instants import parse_span, parse_start
 from servingplan.cli.manifests import Found, scaled_objects
 from servingplan.cli.output import emit, output_option
 from servingplan.errors import CheckFailed
 from servingplan.migrating.lint import Linted, lint
 from servingplan.reporting.lint import linted_document
-from servingplan.reporting.local import after_days, midnight
+from servingplan.reporting.local import after_days
 
 DAYS = 365
 """A year: both clock changes and every weekday are in it."""
@@ -45,7 +44,8 @@ def keda(*, files: Sequence[str], start: str | None, start_time: str | None, out
     span = None if start_time is None else parse_span(start_time, "--start-time")
     linted: list[tuple[Found, Linted]] = []
     for found in scaled_objects(files):
-        first, zone = _start(found, start)
+        zone = next((trigger.zone for trigger in found.scaled_object.crons), _UTC)
+        first = parse_start(start, zone)
         linted.append((found, lint(found.scaled_object, found.refused, first, after_days(first, DAYS, zone), span)))
     documents = [
         {"file": found.document.file, "line": found.document.line, **linted_document(one)} for found, one in linted
@@ -53,12 +53,6 @@ def keda(*, files: Sequence[str], start: str | None, start_time: str | None, out
     emit(output, {"scaledObjects": documents}, lambda: _view([one for _, one in linted]))
     if problems := sum(one.problems for _, one in linted):
         raise CheckFailed(f"{problems} finding{'s' * (problems > 1)} in {', '.join(files)}")
-
-
-def _start(found: Found, text: str | None) -> tuple[datetime, ZoneInfo]:
-    zone = next((trigger.zone for trigger in found.scaled_object.crons), _UTC)
-    today = midnight(now().astimezone(zone).date(), zone)
-    return (today if text is None else parse_instant(text, zone, "--from", after=today)), zone
 
 
 def _view(linted: Sequence[Linted]) -> Any:

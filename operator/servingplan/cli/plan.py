@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
 import click
 
 from servingplan.cli.files import one_plan_from, plans_from
-from servingplan.cli.instants import now, parse_instant
+from servingplan.cli.instants import parse_start
 from servingplan.cli.output import (
     HTML,
     JSON,
@@ -23,10 +22,8 @@ from servingplan.cli.output import (
     write_image,
 )
 from servingplan.errors import UsageError
-from servingplan.planning.plan import Plan
 from servingplan.planning.units import exact
 from servingplan.reporting.difference import Difference, difference, difference_document
-from servingplan.reporting.local import midnight
 from servingplan.reporting.outlook import Outlook, coming_days, outlook_document
 from servingplan.reporting.sentences import sentences
 
@@ -64,7 +61,9 @@ def command(
     """  # noqa: D301  \b is the sign by which click keeps lines as they are
     price = None if gpu_hour is None else exact(gpu_hour)
     plans = [one_plan_from(file, name, option="--name")] if against or output in {HTML, SVG, PNG} else None
-    outlooks = [coming_days(plan, _start(plan, start), days, price) for plan in plans or plans_from([file], name)]
+    outlooks = [
+        coming_days(plan, parse_start(start, plan.zone), days, price) for plan in plans or plans_from([file], name)
+    ]
     found = _difference(against, outlooks[0], days) if against is not None else None
     if output == MARKDOWN:
         _markdown(found)
@@ -76,12 +75,6 @@ def command(
         return
     documents = [_document(outlook, found) for outlook in outlooks]
     emit(output, documents[0] if len(documents) == 1 else documents, lambda: _view(outlooks, found))
-
-
-def _start(plan: Plan, text: str | None) -> datetime:
-    present = now()
-    today = midnight(present.astimezone(plan.zone).date(), plan.zone)
-    return today if text is None else parse_instant(text, plan.zone, "--from", after=today)
 
 
 def _difference(against: str, new: Outlook, days: int) -> Difference:
