@@ -10,7 +10,7 @@ import click
 
 from servingplan.cli.files import plans_from
 from servingplan.cli.instants import parse_start
-from servingplan.cli.output import JSON, YAML, emit, output_option, talk, yaml_text
+from servingplan.cli.output import JSON, YAML, emit, output_option, talk, with_options, yaml_text
 from servingplan.errors import InputError, Problem, UsageError
 from servingplan.migrating.emit_cronjob import emit_cronjob, setting_of
 from servingplan.migrating.emit_keda import emit_keda
@@ -27,8 +27,8 @@ KUBECTL_IMAGE = "registry.k8s.io/kubectl:v1.34.1"
 AROUND = timedelta(days=9)
 """So far before and after the weeks the plan is looked at, so that no window is cut that touches them."""
 
-_FILE = click.argument("file")
-_COMMON = (
+_options = with_options(
+    click.argument("file"),
     click.option("--name", help="The plan of that name, where FILE holds several."),
     click.option("--from", "start", metavar="T", help="Start, in the plan's zone; default: today 00:00."),
     click.option("--weeks", type=click.IntRange(1, 52), default=8, show_default=True, help="How long it must hold."),
@@ -37,12 +37,6 @@ _COMMON = (
 _IMAGE = click.option("--image", default=KUBECTL_IMAGE, show_default=True, help="With kubectl in its PATH.")
 
 Make = Callable[[Weeks], Emitted]
-
-
-def _options(function: Any) -> Any:
-    for option in reversed((_FILE, *_COMMON)):
-        function = option(function)
-    return function
 
 
 @click.group("emit")

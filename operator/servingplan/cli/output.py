@@ -40,6 +40,17 @@ def output_option(*forms: str, default: str = TABLE) -> Callable[[Callable[..., 
     )
 
 
+def with_options(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A decorator that gives a verb these options, in this order."""
+
+    def decorated(function: Any) -> Any:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorated
+
+
 def _remember(ctx: click.Context, _: click.Parameter, value: str) -> str:
     # The edge that tells problems runs after the verb's own context is gone.
     ctx.find_root().meta[_FORM] = value

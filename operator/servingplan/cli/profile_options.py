@@ -23,6 +23,7 @@ from servingplan.cli.output import (
     loading_pictures,
     output_option,
     talk,
+    with_options,
     write_image,
     yaml_text,
 )
@@ -47,7 +48,7 @@ _API_VERSIONS = {
     "ScaledObject": "keda.sh/v1alpha1",
 }
 
-_SUGGESTION = (
+suggestion_options = with_options(
     click.option("--name", help="Name of the plan; -o manifests needs it."),
     click.option("-n", "--namespace", default="default", show_default=True, help="Its namespace."),
     click.option("--capacity", metavar="RPS", help="What one replica serves within its objectives, in requests/s."),
@@ -65,9 +66,12 @@ _SUGGESTION = (
     click.option("--windows", type=click.IntRange(0, 8), help="How many windows.  [default: those that pay]"),
     output_option(TABLE, JSON, YAML, MANIFESTS, HTML, SVG, PNG),
 )
+"""The options of a suggested plan, and the output's form; passed on as keyword arguments of `printed`."""
 
+holidays_option = click.option("--holidays", metavar="PLACE", help="Name days off, suggest a calendar: DE, or DE-BE.")
+"""Where holidays count."""
 
-_WEEK = (
+week_options = with_options(
     click.option(
         "--slot", type=click.Choice(["hour", "10m"]), help="Steps of the week.  [default: what the log allows]"
     ),
@@ -78,24 +82,9 @@ _WEEK = (
         show_default=True,
         help="What stands for several weeks.",
     ),
+    holidays_option,
 )
-
-holidays_option = click.option("--holidays", metavar="PLACE", help="Name days off, suggest a calendar: DE, or DE-BE.")
-"""Where holidays count."""
-
-
-def week_options(function: Any) -> Any:
-    """The options of how a week is made."""
-    for option in reversed((*_WEEK, holidays_option)):
-        function = option(function)
-    return function
-
-
-def suggestion_options(function: Any) -> Any:
-    """The options of a suggested plan, and the output's form; passed on as keyword arguments of `printed`."""
-    for option in reversed(_SUGGESTION):
-        function = option(function)
-    return function
+"""The options of how a week is made."""
 
 
 def named_values(option: str, texts: tuple[str, ...], known: tuple[str, ...]) -> dict[str, list[str]]:

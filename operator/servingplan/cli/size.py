@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from servingplan.cli.output import HTML, JSON, TABLE, YAML, emit, loading_pictures, output_option, talk
+from servingplan.cli.output import HTML, JSON, TABLE, YAML, emit, loading_pictures, output_option, talk, with_options
 from servingplan.errors import CheckFailed
 from servingplan.hardware.engine import CACHE_DTYPES
 
@@ -81,15 +81,9 @@ _SERVING = (
 )
 
 
-def _with_options(function: Any) -> Any:
-    for option in reversed((*_WORKLOAD, *_HARDWARE, *_SERVING)):
-        function = option(function)
-    return function
-
-
 @click.command("size")
 @click.argument("models", nargs=-1, required=True, metavar="MODEL...")
-@_with_options
+@with_options(*_WORKLOAD, *_HARDWARE, *_SERVING)
 @click.option("--compare", is_flag=True, help="Every model, format and accelerator side by side, without details.")
 @output_option(TABLE, JSON, YAML, HTML)
 def command(*, models: tuple[str, ...], compare: bool, output: str, **flags: Any) -> None:
