@@ -12,7 +12,7 @@ from typing import Any
 
 from servingplan.api.documents import Document, PlanDocument, read_plans
 from servingplan.api.resolve import resolve
-from servingplan.cli.problems import FileProblem
+from servingplan.cli.problems import FileProblem, in_file
 from servingplan.errors import InputError, InvalidPlan, UsageError
 from servingplan.planning.plan import Plan
 
@@ -35,16 +35,7 @@ def _check(found: PlanDocument) -> Checked:
     try:
         return Checked(document=found.document, plan=resolve(found.document.body, found.references), problems=())
     except InvalidPlan as error:
-        problems = tuple(
-            FileProblem(
-                file=found.document.file,
-                line=found.document.line,
-                path=problem.path,
-                reason=problem.reason,
-                message=problem.message,
-            )
-            for problem in error.problems
-        )
+        problems = tuple(in_file(found.document, problem) for problem in error.problems)
         return Checked(document=found.document, plan=None, problems=problems)
 
 

@@ -10,8 +10,9 @@ import click
 
 from servingplan.api.resolve import resolve
 from servingplan.cli.instants import now, parse_span
-from servingplan.cli.manifests import Found, in_file, scaled_objects
+from servingplan.cli.manifests import Found, scaled_objects
 from servingplan.cli.output import JSON, YAML, emit, output_option, talk, yaml_text
+from servingplan.cli.problems import in_file
 from servingplan.errors import InputError, UsageError
 from servingplan.migrating.adopt import Adopted, Onto, Wishes, adopt
 from servingplan.planning.units import exact

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from servingplan.api.documents import Document, read_documents
-from servingplan.cli.problems import FileProblem
+from servingplan.cli.problems import in_file
 from servingplan.errors import InputError, Problem
 from servingplan.migrating.scaled_object import ScaledObject, is_scaled_object, scaled_object
 
@@ -39,10 +39,3 @@ def scaled_objects(paths: Sequence[str]) -> tuple[Found, ...]:
     if problems:
         raise InputError(*problems)
     return tuple(found)
-
-
-def in_file(document: Document, problem: Problem) -> FileProblem:
-    """A problem with the file it is in."""
-    return FileProblem(
-        file=document.file, line=document.line, path=problem.path, reason=problem.reason, message=problem.message
-    )

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from servingplan.cli.output import JSON, YAML, asked_form, emit
 from servingplan.errors import Problem
+
+if TYPE_CHECKING:
+    from servingplan.api.documents import Document
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +29,13 @@ class FileProblem(Problem):
         """``plans.yaml:1: spec.bounds: message [Reason]``."""
         where = f" {self.path}:" if self.path else ""
         return f"{self.file}:{self.line}:{where} {self.message} [{self.reason}]"
+
+
+def in_file(document: Document, problem: Problem) -> FileProblem:
+    """A problem with the file it is in."""
+    return FileProblem(
+        file=document.file, line=document.line, path=problem.path, reason=problem.reason, message=problem.message
+    )
 
 
 def problem_document(problem: Problem) -> dict[str, Any]:
