@@ -54,14 +54,9 @@ def _emit(explanations: Sequence[Explanation], output: str) -> None:
 
 
 def _view(explanations: Sequence[Explanation]) -> Any:
-    from rich.console import Group  # noqa: PLC0415  JSON needs no tables
+    from servingplan.reporting.tables import explanation_view, stacked  # noqa: PLC0415  JSON needs no tables
 
-    from servingplan.reporting.tables import explanation_view  # noqa: PLC0415  as above
-
-    parts: list[Any] = []
-    for explanation in explanations:
-        parts += [*([""] if parts else []), explanation_view(explanation)]
-    return Group(*parts)
+    return stacked(map(explanation_view, explanations))
 
 
 def _explain_live(name: str, at: str | None, output: str, access: dict[str, Any]) -> None:

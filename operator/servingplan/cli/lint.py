@@ -56,11 +56,7 @@ def keda(*, files: Sequence[str], start: str | None, start_time: str | None, out
 
 
 def _view(linted: Sequence[Linted]) -> Any:
-    from rich.console import Group  # noqa: PLC0415  JSON needs no tables
+    from servingplan.reporting.lint_tables import linted_view  # noqa: PLC0415  JSON needs no tables
+    from servingplan.reporting.tables import stacked  # noqa: PLC0415  as above
 
-    from servingplan.reporting.lint_tables import linted_view  # noqa: PLC0415  as above
-
-    parts: list[Any] = []
-    for one in linted:
-        parts += [*([""] if parts else []), linted_view(one)]
-    return Group(*parts)
+    return stacked(map(linted_view, linted))

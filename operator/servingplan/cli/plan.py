@@ -101,14 +101,13 @@ def _document(outlook: Outlook, found: Difference | None) -> dict[str, Any]:
 
 
 def _view(outlooks: list[Outlook], found: Difference | None) -> Any:
-    from rich.console import Group  # noqa: PLC0415  JSON needs no tables
+    from servingplan.reporting.tables import (  # noqa: PLC0415  JSON needs no tables
+        difference_view,
+        outlook_view,
+        stacked,
+    )
 
-    from servingplan.reporting.tables import difference_view, outlook_view  # noqa: PLC0415  as above
-
-    parts: list[Any] = []
-    for outlook in outlooks:
-        parts += [*([""] if parts else []), outlook_view(outlook)]
-    return Group(*parts, *([] if found is None else ["", difference_view(found)]))
+    return stacked([*map(outlook_view, outlooks), *([] if found is None else [difference_view(found)])])
 
 
 def _picture(outlook: Outlook, output: str) -> None:

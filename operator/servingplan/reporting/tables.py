@@ -6,7 +6,7 @@ without colour.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
@@ -44,6 +44,14 @@ def plain_table(*columns: str, numbers: Sequence[str] = ()) -> Table:
     for column in columns:
         table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
     return table
+
+
+def stacked(views: Iterable[RenderableType]) -> RenderableType:
+    """Views under each other, an empty line between them."""
+    parts: list[RenderableType] = []
+    for view in views:
+        parts += [*([""] if parts else []), view]
+    return Group(*parts)
 
 
 def outlook_view(outlook: Outlook) -> RenderableType:
