@@ -5,7 +5,6 @@ In: a `Profile`, and what people wish of a plan. Out: renderables. Decides nothi
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -35,8 +34,8 @@ from servingplan.reporting.profile_rows import (
     spread_words,
     title_words,
 )
-from servingplan.reporting.strip import BLOCKS, ZERO_MARK
-from servingplan.reporting.tables import RESOLUTIONS, hour_scale, plain_table
+from servingplan.reporting.strip import block
+from servingplan.reporting.tables import RESOLUTIONS, block_style, hour_scale, plain_table
 
 _MARGIN, _FIGURES = 5, 18
 _INDENT = (0, 0, 0, 2)
@@ -83,8 +82,7 @@ def _row(weekday: str, slots: Sequence[WeekSlot], cells: int, peak: float) -> Te
     for cell in range(cells):
         first, last = cell * len(slots) // cells, -(-(cell + 1) * len(slots) // cells)
         share = max(slot.rate for slot in slots[first:last]) / peak if peak else 0.0
-        block = BLOCKS[max(0, math.ceil(share * len(BLOCKS)) - 1)] if share else ZERO_MARK
-        text.append(block, "green" if share > 1 / 2 else "cyan")
+        text.append(block(share), block_style(share))
     most = rate_words(max(slot.rate for slot in slots))
     return text.append(f"{most:>10}{spread_words(slots):>8}")
 

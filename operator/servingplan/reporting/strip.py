@@ -111,8 +111,12 @@ def _cell(required: StepFunction[int], asked: StepFunction[int], start: datetime
         kind, mark = (CellKind.LEAD, LEAD_MARK) if rises else (CellKind.TRAIL, TRAIL_MARK)
         return Cell(kind=kind, mark=mark, share=held / highest)
     share = needed / highest if highest else 0.0
-    block = BLOCKS[max(0, math.ceil(share * len(BLOCKS)) - 1)] if needed else ZERO_MARK
-    return Cell(kind=CellKind.LEVEL, mark=block, share=share)
+    return Cell(kind=CellKind.LEVEL, mark=block(share), share=share)
+
+
+def block(share: float) -> str:
+    """The block that is so full, 0 to 1."""
+    return BLOCKS[max(0, math.ceil(share * len(BLOCKS)) - 1)] if share else ZERO_MARK
 
 
 def _together(rows: Sequence[DayRow]) -> list[DayRow]:

@@ -127,8 +127,13 @@ def _row(label: str, row: DayRow) -> Text:
 
 def _style(cell: Cell) -> str:
     if cell.kind is CellKind.LEVEL:
-        return "green" if cell.share > 1 / 2 else "cyan"
+        return block_style(cell.share)
     return _STYLES[cell.kind]
+
+
+def block_style(share: float) -> str:
+    """The colour of a block that is so full, 0 to 1."""
+    return "green" if share > 1 / 2 else "cyan"
 
 
 def _levels(outlook: Outlook) -> Table:
