@@ -22,7 +22,7 @@ from servingplan.migrating.robfig import Schedule
 from servingplan.migrating.scaled_object import API_VERSION, DEFAULT_MAXIMUM, KIND, ScaledObject
 from servingplan.planning.calendar import MAX_CRON_DURATION, dates_between
 from servingplan.planning.plan import WEEKDAYS
-from servingplan.planning.units import format_duration, format_rate
+from servingplan.planning.units import format_duration, rate_number
 
 _DAY = timedelta(days=1)
 _MIDNIGHT = time()
@@ -103,7 +103,7 @@ def _level(found: ScaledObject, trigger: CronTrigger, wishes: Wishes, notes: lis
     if replicas <= wishes.reserve:
         notes.append(f"trigger {trigger.index} asks for {replicas}, which the reserve takes: stated as a total")
         return {"replicas": replicas}
-    return {"requestsPerSecond": _number(wishes.capacity * (replicas - wishes.reserve))}
+    return {"requestsPerSecond": rate_number(wishes.capacity * (replicas - wishes.reserve))}
 
 
 def _capacity(found: ScaledObject, wishes: Wishes) -> Document:
@@ -113,13 +113,13 @@ def _capacity(found: ScaledObject, wishes: Wishes) -> Document:
     reserve: Document = {"replicas": wishes.reserve}
     if found.outside < wishes.reserve:
         reserve["quiet"] = found.outside
-    return {"capacity": {"requestsPerSecond": _number(wishes.capacity)}, "reserve": reserve}
+    return {"capacity": {"requestsPerSecond": rate_number(wishes.capacity)}, "reserve": reserve}
 
 
 def _base(found: ScaledObject, wishes: Wishes) -> float | int:
     if wishes.capacity is None:
         return 0
-    return _number(wishes.capacity * (found.outside - min(wishes.reserve, found.outside)))
+    return rate_number(wishes.capacity * (found.outside - min(wishes.reserve, found.outside)))
 
 
 def _minimum(found: ScaledObject, onto: Onto) -> int:
@@ -130,11 +130,6 @@ def _maximum(found: ScaledObject) -> int:
     """What is stated; of KEDA's default only what the triggers ask for."""
     levels = (*(found.bounded(trigger.replicas) for trigger in found.crons), found.outside)
     return found.maximum if found.others or found.maximum != DEFAULT_MAXIMUM else max(levels)
-
-
-def _number(rate: Decimal) -> float | int:
-    text = format_rate(rate)
-    return float(text) if "." in text else int(text)
 
 
 # ---- windows ----------------------------------------------------------------------------------------------

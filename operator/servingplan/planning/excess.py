@@ -19,6 +19,7 @@ from servingplan.planning.plan import Plan
 from servingplan.planning.reasons import Reason
 from servingplan.planning.signals import Signals
 from servingplan.planning.sizing import need
+from servingplan.planning.units import rate_number
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
@@ -86,7 +87,7 @@ def change(plan: Plan, required: Requirement, rate: Decimal, schedule: Mapping[s
     a list are repeated from it. A stated total stays one: need plus reserve.
     """
     replicas = need(rate, plan.capacity, plan.bounds.maximum).unbounded + plan.reserve.replicas
-    level = {"requestsPerSecond": _number(rate)} if required.rate is not None else {"replicas": replicas}
+    level = {"requestsPerSecond": rate_number(rate)} if required.rate is not None else {"replicas": replicas}
     part = _changed(required.source, level, schedule)
     patch = None if part is None else {"spec": {"schedule": part}}
     return Change(rate=rate, replicas=replicas, patch=patch)
@@ -100,7 +101,3 @@ def _changed(source: Source, level: Mapping[str, Any], schedule: Mapping[str, An
     if name is None or not any(entry.get("name") == source.name for entry in entries):
         return None
     return {name: [{**entry, **level} if entry.get("name") == source.name else {**entry} for entry in entries]}
-
-
-def _number(rate: Decimal) -> int | float:
-    return int(rate) if rate == rate.to_integral_value() else float(rate)

@@ -61,3 +61,8 @@ def exact(value: float | Decimal | str) -> Decimal:
 def format_rate(rate: Decimal) -> str:
     """A rate in requests/s without trailing zeros or exponents."""
     return format(rate.normalize(), "f")
+
+
+def rate_number(rate: Decimal) -> int | float:
+    """A rate as a number of JSON: whole where it is."""
+    return int(rate) if rate == rate.to_integral_value() else float(rate)

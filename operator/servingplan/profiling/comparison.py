@@ -21,8 +21,9 @@ from servingplan.planning.demand import Requirement, requirements
 from servingplan.planning.plan import Plan
 from servingplan.planning.reasons import Reason
 from servingplan.planning.sizing import need
+from servingplan.planning.units import rate_number
 from servingplan.profiling.lengths import Lengths
-from servingplan.profiling.manifests import number, quantiles, week_of, window_document
+from servingplan.profiling.manifests import quantiles, week_of, window_document
 from servingplan.profiling.profile import Profile
 from servingplan.profiling.week import WeekSlot
 from servingplan.profiling.windows import round_up, schedules
@@ -242,7 +243,7 @@ def _schedule_patch(plan: Plan, written: Mapping[str, Any], slots: Sequence[Slot
     ):
         found = schedules([each.slot for each in slots], plan.capacity, by_base).best
         if found.base != plan.base.requests_per_second:
-            edits["base"] = {"requestsPerSecond": number(found.base)}
+            edits["base"] = {"requestsPerSecond": rate_number(found.base)}
         taken = {window["name"] for window in windows}
         for window in found.windows:
             name = next(name for name in _names(window.name) if name not in taken)
@@ -261,7 +262,7 @@ def _edited(plan: Plan, window: dict[str, Any], slots: Sequence[SlotCompared]) -
     needed = need(observed, plan.capacity, plan.bounds.maximum).unbounded
     if needed == max(each.declared for each in own):
         return window
-    return {**window, "requestsPerSecond": number(observed)}
+    return {**window, "requestsPerSecond": rate_number(observed)}
 
 
 def _names(name: str) -> Iterator[str]:

@@ -21,7 +21,7 @@ from servingplan.api.v1alpha1 import API_VERSION, KIND
 from servingplan.errors import InputError, Problem
 from servingplan.planning.plan import WEEKDAYS, Capacity
 from servingplan.planning.sizing import need
-from servingplan.planning.units import format_duration, format_rate
+from servingplan.planning.units import format_duration, format_rate, rate_number
 from servingplan.profiling.lengths import Lengths
 from servingplan.profiling.predictability import Verdict
 from servingplan.profiling.profile import Profile
@@ -136,7 +136,7 @@ def _plan(profile: Profile, wishes: Wishes, chosen: Schedule, *, with_calendar: 
     if tokens := _tokens(profile):
         spec["workload"] = {"tokens": tokens}
     if wishes.capacity is not None:
-        spec["capacity"] = {"requestsPerSecond": number(wishes.capacity)}
+        spec["capacity"] = {"requestsPerSecond": rate_number(wishes.capacity)}
     spec["reserve"] = {"replicas": _RESERVE}
     spec["schedule"] = _schedule(profile, wishes, chosen, with_calendar=with_calendar)
     spec["leadTime"] = {"declared": format_duration(wishes.lead)}
@@ -154,10 +154,10 @@ def _schedule(profile: Profile, wishes: Wishes, chosen: Schedule, *, with_calend
     schedule: dict[str, Any] = {"timeZone": profile.time_zone}
     if wishes.follow is Follow.PROFILE:
         lowest = round_up(min(slot.rate for slot in profile.week), capacity_of(wishes.capacity or Decimal(1)))
-        schedule["base"] = {"requestsPerSecond": number(lowest)}
+        schedule["base"] = {"requestsPerSecond": rate_number(lowest)}
         schedule["profile"] = {"configMap": {"name": f"{wishes.name}-profile"}}
     else:
-        schedule["base"] = {"requestsPerSecond": number(chosen.base)}
+        schedule["base"] = {"requestsPerSecond": rate_number(chosen.base)}
         if chosen.windows:
             schedule["windows"] = [window_document(window) for window in chosen.windows]
     if with_calendar:
@@ -175,13 +175,8 @@ def window_document(window: FittedWindow) -> dict[str, Any]:
         "days": [WEEKDAYS[day] for day in window.days],
         "start": f"{window.start:%H:%M}",
         "end": f"{window.end:%H:%M}",
-        "requestsPerSecond": number(window.rate),
+        "requestsPerSecond": rate_number(window.rate),
     }
-
-
-def number(rate: Decimal) -> float | int:
-    """A rate as a number of JSON."""
-    return int(rate) if rate == rate.to_integral_value() else float(rate)
 
 
 def _tokens(profile: Profile) -> dict[str, dict[str, int]]:
