@@ -81,6 +81,16 @@ def offset_changes(day: date, zone: ZoneInfo) -> tuple[datetime, ...]:
     )
 
 
+def slot_edges(day: date, slots: int, zone: ZoneInfo) -> tuple[datetime, ...]:
+    """Where the slots of a local date begin, equally long on the wall, and where the last one ends."""
+    midnight = datetime.combine(day, time())
+    whole = timedelta(days=1)
+    if not offset_changes(day, zone):
+        first = resolve_wall(midnight, zone, Edge.START)
+        return tuple(first + i * whole / slots for i in range(slots + 1))
+    return tuple(resolve_wall(midnight + i * whole / slots, zone, Edge.START) for i in range(slots + 1))
+
+
 def window_instance(window: Window, day: date, zone: ZoneInfo) -> Interval:
     """The instance of a window that starts on a local date; the end lies on the next date if not after start."""
     end_day = day if window.end > window.start else day + timedelta(days=1)

@@ -7,13 +7,13 @@ the hour that an autumn change doubles is one slot twice as long, the one that a
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from servingplan.planning.calendar import Edge, dates_between, local_date, resolve_wall
+from servingplan.planning.calendar import dates_between, local_date, slot_edges
 from servingplan.profiling.tally import Arrivals
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def by_date(arrivals: Arrivals, zone: ZoneInfo, slots: int) -> Days:
     """The dates that arrivals touch, in `slots` slots a day."""
     first, last = (datetime.fromtimestamp(at, UTC) for at in (arrivals.start, arrivals.end - 1))
     dates = dates_between(local_date(first, zone), local_date(last, zone))
-    edges = np.array([_edges(day, zone, slots) for day in dates])
+    edges = np.array([[edge.timestamp() for edge in slot_edges(day, slots, zone)] for day in dates])
     places = np.round((edges - arrivals.start) / arrivals.step).astype(int)
     busiest, mean = (np.full((len(dates), slots), np.nan) for _ in range(2))
     width = max(1, round(BUSIEST_SECONDS / arrivals.step))
@@ -83,13 +83,6 @@ def by_date(arrivals: Arrivals, zone: ZoneInfo, slots: int) -> Days:
         mean[row, column] = np.nanmean(counts) / arrivals.step
         busiest[row, column] = _busiest(counts, width) / (width * arrivals.step)
     return Days(dates=dates, busiest=busiest, mean=mean)
-
-
-def _edges(day: date, zone: ZoneInfo, slots: int) -> list[float]:
-    """Where the slots of a date begin, and where its last one ends; seconds since 1970."""
-    midnight = datetime.combine(day, time())
-    walls = [midnight + i * timedelta(days=1) / slots for i in range(slots + 1)]
-    return [resolve_wall(wall, zone, Edge.START).timestamp() for wall in walls]
 
 
 def _busiest(counts: NDArray[np.float64], width: int) -> float:

@@ -10,11 +10,10 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 from enum import Enum
-from zoneinfo import ZoneInfo
 
-from servingplan.planning.calendar import Edge, offset_changes, resolve_wall
+from servingplan.planning.calendar import slot_edges
 from servingplan.planning.series import StepFunction
 from servingplan.reporting.local import dates_of, midnight
 from servingplan.reporting.outlook import Outlook
@@ -80,7 +79,7 @@ def _row(
     start = max(outlook.start, midnight(day, zone))
     end = min(outlook.end, midnight(day + _DAY, zone))
     asked = held.since(start).until(end)
-    edges = _edges(day, cells_per_day, zone)
+    edges = slot_edges(day, cells_per_day, zone)
     return DayRow(
         first=day,
         last=day,
@@ -89,15 +88,6 @@ def _row(
         most=max(asked.values),
         gpu_hours=sum(p.value * ((p.end - p.start) / _HOUR) for p in asked.pieces()) * outlook.hours.gpus_per_replica,
     )
-
-
-def _edges(day: date, cells_per_day: int, zone: ZoneInfo) -> Sequence[datetime]:
-    """Where the cells of a local day begin, and where the last one ends."""
-    if not offset_changes(day, zone):
-        first = midnight(day, zone)
-        return [first + i * _DAY / cells_per_day for i in range(cells_per_day + 1)]
-    wall = datetime.combine(day, time())
-    return [resolve_wall(wall + i * _DAY / cells_per_day, zone, Edge.START) for i in range(cells_per_day + 1)]
 
 
 def _cell(required: StepFunction[int], asked: StepFunction[int], start: datetime, end: datetime, highest: int) -> Cell:
