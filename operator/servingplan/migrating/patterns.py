@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from servingplan.planning.series import StepFunction, step_function
+from servingplan.planning.series import StepFunction, largest, step_function
 
 UTC = ZoneInfo("Etc/UTC")
 
@@ -34,16 +34,13 @@ def by_the_minute(asked: StepFunction[int]) -> StepFunction[int]:
     for time in asked.times:
         start = time - _into_minute(time)
         minutes |= {start, start + _MINUTE}
-    points = [(max(asked.start, minute), _largest(asked, minute)) for minute in sorted(minutes) if minute < asked.end]
+    begun = [minute for minute in sorted(minutes) if minute < asked.end]
+    points = [(max(asked.start, minute), largest(asked, minute, minute + _MINUTE)) for minute in begun]
     return step_function(points, end=asked.end)
 
 
 def _into_minute(instant: datetime) -> timedelta:
     return timedelta(seconds=instant.second, microseconds=instant.microsecond)
-
-
-def _largest(asked: StepFunction[int], minute: datetime) -> int:
-    return max(asked.values[i] for i in asked.within(minute, minute + _MINUTE - timedelta(microseconds=1)))
 
 
 def weekly(rows: Sequence[Sequence[datetime]], zone: ZoneInfo) -> Times | None:

@@ -92,6 +92,11 @@ def step_function(points: Sequence[tuple[datetime, T]], *, end: datetime) -> Ste
     return StepFunction(times=tuple(times), values=tuple(values), end=end)
 
 
+def largest(function: StepFunction[int], start: datetime, end: datetime) -> int:
+    """The largest value on [start, end)."""
+    return max(function.values[i] for i in function.within(start, end - timedelta(microseconds=1)))
+
+
 def combine(
     first: StepFunction[int], second: StepFunction[int], function: Callable[[int, int], int]
 ) -> StepFunction[int]:

@@ -14,7 +14,7 @@ from datetime import date, datetime, timedelta
 from enum import Enum
 
 from servingplan.planning.calendar import slot_edges
-from servingplan.planning.series import StepFunction
+from servingplan.planning.series import StepFunction, largest
 from servingplan.reporting.local import dates_of, midnight
 from servingplan.reporting.outlook import Outlook
 
@@ -93,11 +93,9 @@ def _row(
 def _cell(required: StepFunction[int], asked: StepFunction[int], start: datetime, end: datetime, highest: int) -> Cell:
     if end <= start:
         return Cell(kind=CellKind.OUTSIDE, mark=" ", share=0.0)
-    last = end - timedelta(microseconds=1)
-    needed = max(required.values[i] for i in required.within(start, last))
-    held = max(asked.values[i] for i in asked.within(start, last))
+    needed, held = largest(required, start, end), largest(asked, start, end)
     if held > needed:
-        rises = asked.at(last) == held
+        rises = asked.at(end - timedelta(microseconds=1)) == held
         kind, mark = (CellKind.LEAD, LEAD_MARK) if rises else (CellKind.TRAIL, TRAIL_MARK)
         return Cell(kind=kind, mark=mark, share=held / highest)
     share = needed / highest if highest else 0.0
