@@ -28,22 +28,20 @@ SERVICE_S = 10.0
 PANIC_S, STABLE_S = 60, 180
 """The two windows of a Knative-style autoscaler as AIBrix has it."""
 
-LEAST = 1e-4
-"""Replicas. Rounding errors of that size start no replica."""
-
 
 def _column(values: Sequence[float]) -> Array:
     return np.array(values, np.float32)[:, None]
 
 
-def _whole(wanted: Array) -> Array:
-    whole: Array = np.ceil(wanted - np.float32(LEAST))
-    return whole
+def whole(wanted: Array) -> Array:
+    """Whole replicas; rounding errors start none."""
+    rounded: Array = np.ceil(wanted - np.float32(foresight.SMALLEST))
+    return rounded
 
 
 def static_peak(load: Workload, shares: Sequence[float], *, known_days: int) -> Policy:
     """As many as `shares` of the largest rate of the first days need, at all times."""
-    fixed = _whole(load.rates[: known_days * DAY_S // load.step_s].max(axis=0) * _column(shares))
+    fixed = whole(load.rates[: known_days * DAY_S // load.step_s].max(axis=0) * _column(shares))
     return lambda _i, _seen: fixed
 
 
@@ -68,7 +66,7 @@ class _InFlight:
 def _hpa(in_flight: Array, target: Array, held: Array) -> Array:
     """The HPA's rule: ceil(metric / target), unless that is within the tolerance of what is there."""
     ratio = in_flight / (target * held)
-    return np.where(np.abs(ratio - 1) <= TOLERANCE, held, _whole(in_flight / target))
+    return np.where(np.abs(ratio - 1) <= TOLERANCE, held, whole(in_flight / target))
 
 
 def hpa_in_flight(targets: Sequence[float], windows_s: Sequence[int]) -> Policy:
@@ -96,7 +94,7 @@ def keda_cron(load: Workload, targets: Sequence[float], crons: Sequence[float], 
     floor = _hourly(load, start_s)
 
     def wanted(i: int, seen: Seen) -> Array:
-        return np.maximum(_hpa(measured(seen), target, seen.held), _whole(floor[i] * share))
+        return np.maximum(_hpa(measured(seen), target, seen.held), whole(floor[i] * share))
 
     return wanted
 
@@ -105,20 +103,20 @@ def rate_reactive(load: Workload, margins: Sequence[float], windows_s: Sequence[
     """The measured arrival rate over the known capacity, times a margin; each margin with its own window."""
     rates = {seconds: trailing_mean(load.sums, seconds // SLICE_S) for seconds in set(windows_s)}
     margin = _column(margins)
-    return lambda i, _seen: _whole(np.stack([rates[seconds][i] for seconds in windows_s]) * margin)
+    return lambda i, _seen: whole(np.stack([rates[seconds][i] for seconds in windows_s]) * margin)
 
 
 def cron_rate(load: Workload, margins: Sequence[float], crons: Sequence[float], *, start_s: float) -> Policy:
     """The larger of an hourly cron, as KEDA's, and the measured rate of the last 2 minutes times a margin."""
     rate, floor = trailing_mean(load.sums, 120 // SLICE_S), _hourly(load, start_s)
     margin, share = _column(margins), _column(crons)
-    return lambda i, _seen: _whole(np.maximum(rate[i] * margin, floor[i] * share))
+    return lambda i, _seen: whole(np.maximum(rate[i] * margin, floor[i] * share))
 
 
 def schedule_alone(load: Workload, margins: Sequence[float], *, start_s: float) -> Policy:
     """The learned profile, a start time ahead, times a margin; deaf to what arrives."""
     ahead, margin = coming_maximum(load.by_slice(profile(load)), round(start_s / SLICE_S) + 1), _column(margins)
-    return lambda i, _seen: _whole(ahead[i] * margin)
+    return lambda i, _seen: whole(ahead[i] * margin)
 
 
 def knative_like(targets: Sequence[float], panics: Sequence[float]) -> Policy:
@@ -131,7 +129,7 @@ def knative_like(targets: Sequence[float], panics: Sequence[float]) -> Policy:
     state: dict[str, Array] = {}
 
     def wanted(_i: int, seen: Seen) -> Array:
-        calm, hasty = _whole(stable(seen) / target), _whole(short(seen) / target)
+        calm, hasty = whole(stable(seen) / target), whole(short(seen) / target)
         left = state.get("left", np.zeros_like(seen.held))
         left = np.where(hasty >= panic * seen.held, np.float32(STABLE_S / SLICE_S), np.maximum(left - 1, 0))
         state["left"] = left
