@@ -67,7 +67,7 @@ def fits(needed: Floats, levels: Sequence[float], counts: Floats | None = None) 
     slots = _slot_costs(needed, grid, weights, runs)
     days = _day_costs(slots)
     found: list[Fit] = []
-    for windows, (cost, base, chosen) in enumerate(_weeks(days, runs)):
+    for cost, base, chosen in _weeks(days, runs):
         if not found or cost < found[-1].cost * (1 - 1e-9):
             pieces = tuple(
                 Piece(days=runs[run], start=i, end=j, level=level)
@@ -75,8 +75,6 @@ def fits(needed: Floats, levels: Sequence[float], counts: Floats | None = None) 
                 for i, j, level in _traced(days, slots, run, base, count)
             )
             found.append(Fit(base=base, pieces=pieces, cost=cost))
-        if windows == MOST_WINDOWS:
-            break
     return tuple(found)
 
 
