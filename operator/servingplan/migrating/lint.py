@@ -273,14 +273,13 @@ def _of_all(path: str, reason: str, message: str, *, note: bool = False) -> Find
 
 def _told(spans: Spans, one: Course) -> str:
     """``54 times and 3,240 h in all, first Sat 5 Dec 20:00 CET to Mon 7 Dec 08:00 CET``."""
-    shown = " and ".join(
+    shown = [
         f"{local_time(span.start, one.trigger.zone)} to {local_time(span.end, one.trigger.zone)}"
         for span in spans[:SHOWN]
-    )
+    ]
     if len(spans) <= SHOWN:
-        return shown
-    first = f"{local_time(spans[0].start, one.trigger.zone)} to {local_time(spans[0].end, one.trigger.zone)}"
-    return f"{len(spans)} times and {_hours(total(spans))} in all, first {first}"
+        return " and ".join(shown)
+    return f"{len(spans)} times and {_hours(total(spans))} in all, first {shown[0]}"
 
 
 def _hours(span: timedelta) -> str:
