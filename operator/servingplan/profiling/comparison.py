@@ -26,7 +26,7 @@ from servingplan.profiling.lengths import Lengths
 from servingplan.profiling.manifests import quantiles, week_of, window_document
 from servingplan.profiling.profile import Profile
 from servingplan.profiling.week import WeekSlot
-from servingplan.profiling.windows import round_up, schedules
+from servingplan.profiling.windows import decimal_rate, round_up, schedules
 
 _WEEKS = 4
 """Ordinary weeks whose smallest requirement counts: a window of one day in a month is in no ordinary week."""
@@ -134,7 +134,7 @@ def _by_hour(week: Sequence[WeekSlot]) -> list[WeekSlot]:
 
 
 def _needed(plan: Plan, rate: float) -> int:
-    return need(Decimal(f"{rate:.5g}"), plan.capacity, plan.bounds.maximum).unbounded
+    return need(decimal_rate(rate), plan.capacity, plan.bounds.maximum).unbounded
 
 
 def _declared(plan: Plan, after: datetime) -> Iterator[Requirement]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import time
 from decimal import ROUND_CEILING, Decimal
 from typing import TYPE_CHECKING
@@ -119,7 +119,7 @@ def _asked(week: Sequence[WeekSlot], capacity: Capacity | None, outside: NDArray
     minutes, rates = _rounded(week)
     counts = np.ones_like(rates) if outside is None else _counts(outside, rates.shape[1])
     unit = capacity or capacity_of(Decimal(str(max(rates.max(), 1e-6))) / MOST_LEVELS)
-    needed = np.vectorize(lambda rate: float(need(_decimal(rate), unit, 1).unbounded))(rates)
+    needed = np.vectorize(lambda rate: float(need(decimal_rate(rate), unit, 1).unbounded))(rates)
     origin = _origin(rates)
     each = 1.0 if capacity is not None else float(unit.points[0].requests_per_second)
     return _Asked(
@@ -206,7 +206,7 @@ def _clock(minutes: int) -> time:
 
 def round_up(rate: float, unit: Capacity) -> Decimal:
     """A rate as people write it, at least as high, of as many replicas: two digits, or as many as that takes."""
-    exact = _decimal(rate)
+    exact = decimal_rate(rate)
     if not exact:
         return Decimal(0)
     wanted = need(exact, unit, 1).unbounded
@@ -218,7 +218,7 @@ def round_up(rate: float, unit: Capacity) -> Decimal:
     return exact
 
 
-def _decimal(rate: float) -> Decimal:
+def decimal_rate(rate: float) -> Decimal:
     """Rates to five digits: what logs know of them."""
     return Decimal(f"{rate:.5g}")
 
@@ -257,9 +257,7 @@ def _named(windows: Sequence[FittedWindow]) -> tuple[FittedWindow, ...]:
         name = _name(window)
         seen[name] = seen.get(name, 0) + 1
         number = f"-{seen[name]}" if seen[name] > 1 else ""
-        named.append(
-            FittedWindow(name=f"{name}{number}", days=window.days, start=window.start, end=window.end, rate=window.rate)
-        )
+        named.append(replace(window, name=f"{name}{number}"))
     return tuple(named)
 
 
