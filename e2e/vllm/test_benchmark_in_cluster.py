@@ -15,6 +15,7 @@ from e2e.support.runners import runner
 from e2e.support.workloads import is_ready
 from e2e.vllm import containers, runners
 from e2e.vllm.names import Names
+from e2e.vllm.prompts import prompt_lines
 from e2e.vllm.test_falls import START_S, tell
 from servingplan.rendering.metadata import REPORT_ANNOTATION
 from servingplan.rendering.runner import USER
@@ -47,14 +48,7 @@ def named(cluster, kubectl, tmp_path):
 
 def prompts() -> dict[str, object]:
     """A ConfigMap with 300 prompts of 25 to 55 words without a common beginning, and answers of 60 to 110 tokens."""
-    lines = [
-        {
-            "prompt": " ".join(str((7919 * number + 104729 * place) % 1000) for place in range(25 + 13 * number % 31)),
-            "output_tokens": 60 + 17 * number % 51,
-        }
-        for number in range(300)
-    ]
-    data = {FILE: "".join(json.dumps(line) + "\n" for line in lines)}
+    data = {FILE: prompt_lines((25 + 13 * number % 31, 60 + 17 * number % 51) for number in range(300))}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "prompts"}, "data": data}
 
 

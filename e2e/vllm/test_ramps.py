@@ -18,6 +18,7 @@ import pytest
 
 from e2e.vllm.engines import SERVED_NAME, VARIABLES, Server, cpu_engine
 from e2e.vllm.environment import Environment
+from e2e.vllm.prompts import prompt_lines
 from servingplan.benchmarking import record
 from servingplan.benchmarking.changes import Bound
 from servingplan.benchmarking.command import Target
@@ -105,7 +106,7 @@ def _by_counts(bound: Bound, case: Case, engine: Engine) -> None:
 async def _measured(server: Server, environment: Environment, case: Case, folder: Path) -> Kept:
     """Levels until one does not hold, and the change that decides."""
     lines = folder / "prompts.jsonl"
-    lines.write_text("".join(json.dumps(line) + "\n" for line in _lines(case.words)))
+    lines.write_text(prompt_lines((case.words, 60 + number % 40) for number in range(200)))
     async with OpenAIServer(server.url, key=None) as asked:
         prompts = await counted(asked, SERVED_NAME, read_prompts(lines))
         target = Target(
@@ -157,17 +158,6 @@ async def _level(kept: Kept, bench: Bench, rate: float) -> Kept:
         if kept.runs[-1].counts:
             return kept
     raise AssertionError(f"no run at {rate:g}/s counted: {[void.message for run in kept.runs for void in run.voids]}")
-
-
-def _lines(words: int) -> list[dict[str, object]]:
-    """Prompts without a common beginning; answers of 60 to 99 tokens."""
-    return [
-        {
-            "prompt": " ".join(str((7919 * number + 104729 * place) % 1000) for place in range(words)),
-            "output_tokens": 60 + number % 40,
-        }
-        for number in range(200)
-    ]
 
 
 def _program(environment: Environment, folder: Path) -> str:
