@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from decimal import ROUND_FLOOR, Decimal
 from typing import Any
 
+from servingplan.api.kinds import API_VERSION, CAPACITY_BENCHMARK
 from servingplan.benchmarking.record import Kept, at_capacity
 from servingplan.errors import UsageError
 from servingplan.planning.units import format_duration
-
-API_VERSION = "servingplan.dev/v1alpha1"
 
 _DIGITS = 3
 """Significant digits: beyond, a ramp knows nothing."""
@@ -69,7 +68,7 @@ def benchmark_document(ramps: Sequence[Kept], name: str) -> dict[str, Any]:
     figures = at_capacity(smallest) or {}
     return {
         "apiVersion": API_VERSION,
-        "kind": "CapacityBenchmark",
+        "kind": CAPACITY_BENCHMARK.name,
         "metadata": {"name": name},
         "status": {
             "capacity": {**{key: value for key, value in sizes[0].items() if key != "replicas"}, "perPoolSize": sizes},
