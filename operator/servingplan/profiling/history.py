@@ -169,8 +169,14 @@ def _lengths(server: PrometheusConnect, name: str, wanted: Wanted) -> tuple[Leng
     found = _range(server, buckets, first, wanted.end, span)
     below = {float(each["metric"]["le"]): sum(_numbers(each["values"])) for each in found}
     counts = _spread(sorted(below.items()))
-    tokens = sum(sum(_numbers(each["values"])) for each in _range(server, total, first, wanted.end, span))
+    tokens = _risen(server, total, wanted)
     return lengths_of(counts, total=tokens, longest=max(counts, default=0)), [buckets, total]
+
+
+def _risen(server: PrometheusConnect, query: str, wanted: Wanted) -> float:
+    """The rises of all spans and series, added up."""
+    span, first = _days(wanted)
+    return sum(sum(_numbers(each["values"])) for each in _range(server, query, first, wanted.end, span))
 
 
 def _numbers(values: Sequence[tuple[float, str]]) -> Iterator[float]:
@@ -200,11 +206,8 @@ def _spread(buckets: Sequence[tuple[float, float]]) -> Counter[int]:
 
 def _prefix_share(server: PrometheusConnect, wanted: Wanted) -> tuple[float | None, list[str]]:
     """Prompt tokens that the engines' prefix caches answered."""
-    span, first = _days(wanted)
+    span, _ = _days(wanted)
     window = f"{span.total_seconds():.0f}s"
     queries = [rise(name, wanted.matchers, window) for name in (_PREFIX_HITS, _PREFIX_QUERIES)]
-    hits, asked = (
-        sum(sum(_numbers(each["values"])) for each in _range(server, query, first, wanted.end, span))
-        for query in queries
-    )
+    hits, asked = (_risen(server, query, wanted) for query in queries)
     return (hits / asked if asked else None), queries
