@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from servingplan.cli.output import talk
+from servingplan.cli.output import talk, with_options
 from servingplan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,14 +19,11 @@ if TYPE_CHECKING:
     from servingplan.clients.openai_server import OpenAIServer
 
 
-def confirm_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Options that ask for it."""
-    for option in (
-        click.option("--confirm-url", metavar="URL", help="Confirm on this server, on which the change was made."),
-        click.option("--confirm", is_flag=True, help="Then try the change that would decide what bound the server."),
-    ):
-        command = option(command)
-    return command
+confirm_options = with_options(
+    click.option("--confirm", is_flag=True, help="Then try the change that would decide what bound the server."),
+    click.option("--confirm-url", metavar="URL", help="Confirm on this server, on which the change was made."),
+)
+"""Options that ask for it."""
 
 
 async def confirmed(

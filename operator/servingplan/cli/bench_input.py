@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
 
 import click
 
 from servingplan.cli.files import one_plan_from
 from servingplan.cli.objectives import with_limits
+from servingplan.cli.output import with_options
 from servingplan.errors import UsageError
 from servingplan.planning.plan import Objectives, Plan
 
@@ -18,18 +17,15 @@ MOST_BURSTY = 0.25
 """vLLM's burstiness for a coefficient of variation of 2: beyond, a window of minutes would hold a few bursts."""
 
 
-def objective_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Options for objectives without a plan."""
-    for option in (
-        click.option("--goodput-share", type=click.FloatRange(0, 1, min_open=True), help="Share that must be good."),
-        click.option("--e2el", metavar="P:LIMIT", help="End-to-end latency."),
-        click.option("--tpot", metavar="P:LIMIT", help="Time per output token, as in p95:60ms."),
-        click.option("--ttft", metavar="P:LIMIT", help="Time to first token, as in p95:1500ms."),
-        click.option("--name", help="The plan of that name, where FILE holds several."),
-        click.option("--plan", "plan_file", metavar="FILE", help="Take objectives and engine arguments of this plan."),
-    ):
-        command = option(command)
-    return command
+objective_options = with_options(
+    click.option("--plan", "plan_file", metavar="FILE", help="Take objectives and engine arguments of this plan."),
+    click.option("--name", help="The plan of that name, where FILE holds several."),
+    click.option("--ttft", metavar="P:LIMIT", help="Time to first token, as in p95:1500ms."),
+    click.option("--tpot", metavar="P:LIMIT", help="Time per output token, as in p95:60ms."),
+    click.option("--e2el", metavar="P:LIMIT", help="End-to-end latency."),
+    click.option("--goodput-share", type=click.FloatRange(0, 1, min_open=True), help="Share that must be good."),
+)
+"""Options for objectives without a plan."""
 
 
 def a_plan(plan_file: str | None, name: str | None) -> Plan | None:

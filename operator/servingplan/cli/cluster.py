@@ -16,6 +16,7 @@ import click
 
 from servingplan.api.references import Content, Kind, Reference, References, content, referenced
 from servingplan.api.v1alpha1 import GROUP, KIND, PLURAL, VERSION
+from servingplan.cli.output import with_options
 from servingplan.errors import ClusterError, Conflict, NotFound, Refused, Unreachable, UsageError
 
 MANAGER = "servingplan-cli"
@@ -38,15 +39,12 @@ class Access:
     namespace: str | None
 
 
-def access_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say which cluster: ``--context``, ``--kubeconfig``, ``-n``."""
-    for option in (
-        click.option("-n", "--namespace", help="Namespace; default: the context's."),
-        click.option("--context", help="Context of the kubeconfig."),
-        click.option("--kubeconfig", type=click.Path(), help="kubeconfig file; default: as kubectl."),
-    ):
-        function = option(function)
-    return function
+access_options = with_options(
+    click.option("--kubeconfig", type=click.Path(), help="kubeconfig file; default: as kubectl."),
+    click.option("--context", help="Context of the kubeconfig."),
+    click.option("-n", "--namespace", help="Namespace; default: the context's."),
+)
+"""The options that say which cluster: ``--context``, ``--kubeconfig``, ``-n``."""
 
 
 class Cluster:
