@@ -56,6 +56,10 @@ unit: $(READY) ## Run the tests that need no cluster: unit, property, golden, ch
 e2e: controlplane ## Run the tests on a real control plane (SERVINGPLAN_E2E_CONTEXT=NAME: on a cluster of yours)
 	$(PYTEST) $(E2E_OPTIONS) $(ON_REAL_NODES) e2e
 
+.PHONY: e2e-pages
+e2e-pages: $(READY) ## Open every page in Chromium (SERVINGPLAN_PAGES=FOLDER: and keep a picture of each)
+	$(PYTEST) e2e/pages
+
 .PHONY: e2e-node
 e2e-node: $(READY) ## Run the tests on real nodes, with kubelet, containerd and kube-proxy (Linux, root; installs packages)
 	$(BIN)/python -m e2e.node $(PYTEST) --reruns 1 e2e/node
