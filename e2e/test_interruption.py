@@ -20,12 +20,13 @@ from e2e.support.faults import CountingGate, Interrupted, JumpingClock, ReplicaL
 from e2e.support.operator import Operator, demo_clock, sleep_until
 from e2e.support.workloads import condition
 from servingplan import __version__
+from servingplan.api.v1alpha1 import API_VERSION, KIND
 from servingplan.clients.connection import Connection
 from servingplan.clients.kubeconfig import load_endpoint
 from servingplan.clients.kubernetes import KubernetesClient
 from servingplan.clients.references import ObjectRef
 from servingplan.controller.clock import AcceleratedClock
-from servingplan.controller.store import API_VERSION, KIND, Key
+from servingplan.controller.store import Key
 from servingplan.errors import Conflict
 from servingplan.localcluster.kubectl import Kubectl
 from servingplan.rendering.metadata import PLAN_LABEL

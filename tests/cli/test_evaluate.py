@@ -259,10 +259,12 @@ def test_keys_are_taken_from_the_environment_each_servers_own(cli, asked, server
 
 
 def test_a_key_that_is_refused_on_the_way_ends_it(cli, asked, servers, tmp_path):
-    servers[1].behave = lambda question: Fault(status=403) if question == "say 90" else right(question)
+    page = "not allowed " + "x" * 5_000_000
+    servers[1].behave = lambda question: Fault(status=403, text=page) if question == "say 90" else right(question)
     done = cli(*asked())
     assert done.exit_code == 3
-    assert "403" in done.stderr
+    assert "403: not allowed xxx" in done.stderr
+    assert len(done.stderr) < 1_000
     assert not any(line["failure"] for line in lines(tmp_path)[1:])
 
 
@@ -276,11 +278,12 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("more", "code", "says"), WRONG.values(), ids=WRONG)
-def test_what_is_wrong_is_one_clear_error(cli, asked, more, code, says):
+def test_what_is_wrong_is_one_clear_error(cli, asked, tmp_path, more, code, says):
     done = cli(*asked(*more))
     assert done.exit_code == code, done.output
     assert says in done.stderr
     assert done.stdout == ""
+    assert not (tmp_path / "answers.jsonl").exists()
 
 
 def test_what_is_missing_is_named(cli):

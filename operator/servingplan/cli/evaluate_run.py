@@ -29,9 +29,10 @@ _STEPS = 20
 
 def run(whom: Asking, rule: Rule) -> Evaluation:
     """Ask all that is still to be asked, and judge. Ends the process with 130 after Ctrl-C and SIGTERM."""
+    manner = _manner(whom)
     questions = read_set(whom.set_file)
     try:
-        record = finished(_answered(whom, questions), lambda: _kept_words(whom.out))
+        record = finished(_answered(whom, manner, questions), lambda: _kept_words(whom.out))
     except ClusterError:
         talk(f"{_kept_words(whom.out)}; the same command goes on.")
         raise
@@ -40,7 +41,7 @@ def run(whom: Asking, rule: Rule) -> Evaluation:
     return evaluation(tuple(items), known, rule, set_digest=questions.digest, items=items, header=record.header)
 
 
-async def _answered(whom: Asking, questions: EvaluationSet) -> Record:
+async def _answered(whom: Asking, manner: Manner, questions: EvaluationSet) -> Record:
     """The record with an answer to everything."""
     kept = read(whom.out)
     todo = turns(questions.items, () if kept is None else kept.answers, repeat=whom.repeat)
@@ -58,7 +59,7 @@ async def _answered(whom: Asking, questions: EvaluationSet) -> Record:
         sides = {role: Side(server=servers[role], model=served[role].model) for role in servers}
         sides[Role.AGAIN] = sides[Role.BASELINE]
         with kept or Record(path=whom.out, header=header) as record:
-            await ask(todo, sides, _manner(whom), _keeping(record, len(todo)))
+            await ask(todo, sides, manner, _keeping(record, len(todo)))
         return record
 
 

@@ -34,6 +34,9 @@ ABORTED = "abort"
 _CONNECT_TIMEOUT_S = 30.0
 _ANSWER_BYTES = 32 * 2**20
 
+_EXCERPT_BYTES = 200
+"""Of what a server says when it refuses: a proxy may send a page of any size."""
+
 
 class TooSlow(Unreachable):
     """No whole answer in time."""
@@ -179,7 +182,7 @@ class OpenAIServer:
                 self._session.post(where, json=body, timeout=limits, allow_redirects=False) as response,
             ):
                 if response.status != 200:
-                    excerpt = (await response.text())[:200]
+                    excerpt = (await response.content.read(_EXCERPT_BYTES)).decode("utf-8", "replace")
                     raise _wrong(response.status, f"{where} answered {response.status}: {excerpt}")
                 yield response
         except TimeoutError:

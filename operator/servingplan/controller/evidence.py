@@ -14,6 +14,7 @@ from typing import Any
 
 from servingplan.api.kinds import API_VERSION
 from servingplan.api.referenced import RunnerDefaults, referenced_plans
+from servingplan.api.v1alpha1 import KIND as PLAN_KIND
 from servingplan.clients.kubernetes import KubernetesClient
 from servingplan.clients.references import ObjectRef
 from servingplan.controller import evidence_seen as looks
@@ -22,7 +23,6 @@ from servingplan.controller.events import EventRecorder, EventType
 from servingplan.controller.evidence_cluster import EvidenceCluster, Live
 from servingplan.controller.evidence_hours import Hours, QuietHours
 from servingplan.controller.evidence_kinds import EVIDENCE_KINDS, EvidenceKey, EvidenceKind, EvidenceWork, Json
-from servingplan.controller.store import KIND as PLAN_KIND
 from servingplan.errors import Conflict, InputError, Problem, Refused
 from servingplan.planning.reasons import Reason
 from servingplan.planning.work import JobState, Stage, Step, Work, WorkSeen, next_step

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from servingplan.api.references import referenced
+from servingplan.api.v1alpha1 import API_VERSION, KIND
 from servingplan.clients.kubernetes import KubernetesClient
 from servingplan.clients.references import ObjectRef
 from servingplan.controller.act import Actor, Outcome
@@ -26,7 +27,7 @@ from servingplan.controller.report import Report, Reporter
 from servingplan.controller.resolved import Resolved, ResolvedPlans, coming_midnight, highest_requirement
 from servingplan.controller.rises import track
 from servingplan.controller.signals import SignalPoller, following
-from servingplan.controller.store import API_VERSION, KIND, Key, Store
+from servingplan.controller.store import Key, Store
 from servingplan.controller.targets import is_watched
 from servingplan.errors import Conflict, Problem, Refused
 from servingplan.planning.decision import Decision, decide

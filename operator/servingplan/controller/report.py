@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from servingplan.api.v1alpha1 import API_VERSION, KIND
 from servingplan.clients.kubernetes import KubernetesClient
 from servingplan.clients.references import ObjectRef
 from servingplan.controller.clock import Clock
 from servingplan.controller.events import EventRecorder, EventType
 from servingplan.controller.logging import FIELDS
 from servingplan.controller.metrics import OperatorMetrics, PlanNumbers
-from servingplan.controller.store import API_VERSION, KIND, Key, Store
+from servingplan.controller.store import Key, Store
 from servingplan.errors import Conflict, NotFound
 from servingplan.planning.observation import Ramp, Scale
 from servingplan.planning.reasons import Reason

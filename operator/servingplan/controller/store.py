@@ -19,9 +19,6 @@ Object = Mapping[str, Any]
 T = TypeVar("T")
 M = TypeVar("M")
 
-API_VERSION = "servingplan.dev/v1alpha1"
-KIND = "ServingPlan"
-
 
 @dataclass(frozen=True, slots=True, order=True)
 class Key:

@@ -13,11 +13,12 @@ from functools import partial
 from typing import Any
 
 from servingplan.api.references import API_VERSIONS, Kind
+from servingplan.api.v1alpha1 import API_VERSION, KIND
 from servingplan.clients.answers import KindNotServed
 from servingplan.clients.kubernetes import KubernetesClient
 from servingplan.clients.references import ObjectRef
 from servingplan.controller.lists import Lists
-from servingplan.controller.store import API_VERSION, KIND, Key, Store, key_of, target_of
+from servingplan.controller.store import Key, Store, key_of, target_of
 from servingplan.rendering.metadata import CONFIG_LABEL
 
 Object = Mapping[str, Any]

@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from servingplan.api import v1alpha1
 from servingplan.errors import InputError, Problem
 from servingplan.migrating.intended import SURVEY, WallWindow, wall_windows
 from servingplan.migrating.keda_cron import CronTrigger
@@ -73,8 +74,8 @@ def adopt(found: ScaledObject, wishes: Wishes, today: date) -> Adopted:
     ]
     onto = wishes.onto or (Onto.SCALED_OBJECT if found.others else Onto.WORKLOAD)
     plan = {
-        "apiVersion": "servingplan.dev/v1alpha1",
-        "kind": "ServingPlan",
+        "apiVersion": v1alpha1.API_VERSION,
+        "kind": v1alpha1.KIND,
         "metadata": {"name": wishes.name, "namespace": found.namespace},
         "spec": {
             "targetRef": _target(found, onto),
