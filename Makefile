@@ -12,14 +12,14 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-# Options of pytest. Unit tests share out work by file over two processes; e2e tests run one after the other, on one
-# control plane. A machine that stalls for seconds can decide a test of an accelerated day, so a test that fails runs
-# once more; the report names it.
+# Options of pytest. Tests share out work by file over two processes; of the e2e tests, each process has a control plane
+# of its own, and on a cluster of yours there is one process. A machine that stalls for seconds can decide a test of an
+# accelerated day, so an e2e test that fails runs once more; the report names it.
 PYTEST ?= $(BIN)/pytest --strict-config
 UNIT_OPTIONS ?= -n 2 --dist loadfile
 # Compares hundreds of millions of minutes: measuring its coverage would take longer than the comparison.
 TIME_TEST := tests/planning/test_time.py
-E2E_OPTIONS ?= --reruns 1
+E2E_OPTIONS ?= --reruns 1 $(if $(SERVINGPLAN_E2E_CONTEXT),,-n 2 --dist loadfile --no-loadscope-reorder)
 # These need a machine of their own kind (`make e2e-node`).
 ON_REAL_NODES := --ignore=e2e/node --ignore=e2e/vllm
 COVERAGE := --cov --cov-report=
