@@ -23,16 +23,18 @@ from servingplan.clients.kubeconfig import load_endpoint
 from servingplan.clients.kubernetes import KubernetesClient
 from servingplan.clients.references import ObjectRef
 from servingplan.controller.clock import SystemClock, system_now
-from servingplan.controller.drain import SCRAPE, Drainer
+from servingplan.controller.drain import Drainer
 from servingplan.controller.pods import replicas
 from servingplan.controller.targets import kind_of
 from servingplan.errors import Conflict
+from servingplan.planning.drain import SCRAPE
 from servingplan.planning.observation import Observation
 from servingplan.planning.signals import Lasting, Signals
 from servingplan.rendering.deployment import deployment
 from servingplan.rendering.metadata import DELETION_COST_ANNOTATION, PLAN_LABEL
 from servingplan.rendering.service import service
 from support.plans import a_plan
+from support.signals import a_feedback
 
 QUIET = Lasting(value=0, least=0)
 BUSY = 5.0
@@ -78,7 +80,7 @@ class Fall:
 
     def __init__(self, connection, kubectl, namespace, name):
         self.kubectl = kubectl
-        self.plan = a_plan(namespace=namespace, name=name)
+        self.plan = a_plan(namespace=namespace, name=name, feedback=a_feedback())
         self.gate = CountedWrites()
         self.client = KubernetesClient(
             session=connection.session, server=connection.server, field_manager="servingplan", gate=self.gate
@@ -105,11 +107,10 @@ class Fall:
         kind = kind_of(self.ref)
         view = await kind.read(self.client, self.ref)
         found = replicas(self.pods(), SystemClock())
-        observation = Observation(current=view.current, ready=view.ready or 0, replicas=found)
         in_flight = {each.name: 0.0 if each.name == idle else BUSY for each in found}
-        state = await self.drainer.step(
-            self.plan, view, observation, desired=desired, heard=signals(in_flight, self.now), now=self.now
-        )
+        heard = signals(in_flight, self.now)
+        observation = Observation(current=view.current, ready=view.ready or 0, replicas=found, heard=heard)
+        state = await self.drainer.step(self.plan, view, observation, desired=desired, now=self.now)
         if state.may_lower_to < observation.current:
             await self._scale(kind, state.may_lower_to)
         return state
@@ -177,7 +178,7 @@ async def test_who_drained_is_who_goes_after_it_left_the_service(begin) -> None:
     await fall.ready(3)
     assert fall.names() == everybody - {idle}
     assert fall.gate.sent == 3
-    assert (await fall.look(3, None)).writes == 0
+    assert (await fall.look(3, None)).marks == ()
 
 
 async def test_a_raise_in_the_middle_takes_the_replica_back_and_starts_none(begin) -> None:
@@ -186,7 +187,7 @@ async def test_a_raise_in_the_middle_takes_the_replica_back_and_starts_none(begi
     await fall.look(3, idle)
     await fall.until_served(3, without=idle)
     state = await fall.look(4, idle)
-    assert (state.may_lower_to, state.writes) == (4, 1)
+    assert (state.may_lower_to, len(state.marks)) == (4, 1)
     assert await fall.until_served(4) == everybody == fall.names()
     again = next(pod for pod in fall.pods() if pod["metadata"]["name"] == idle)
     assert not {key for key in again["metadata"].get("annotations", {}) if "draining" in key or "deletion-cost" in key}

@@ -8,16 +8,18 @@ import pytest
 
 from servingplan.clients.references import ObjectRef
 from servingplan.controller.clock import SystemClock
-from servingplan.controller.drain import SCRAPE, Drainer, undrained
+from servingplan.controller.drain import Drainer, undrained
 from servingplan.controller.pods import replicas
 from servingplan.controller.targets import TargetView
 from servingplan.errors import NotFound
+from servingplan.planning.drain import SCRAPE
 from servingplan.planning.observation import Observation
 from servingplan.planning.reasons import Reason
 from servingplan.planning.signals import Lasting, NoSignals, Signals
 from servingplan.planning.target import TargetRef
 from servingplan.rendering.metadata import DELETION_COST_ANNOTATION, DRAINING_ANNOTATION, SERVING_LABEL
 from support.plans import a_plan
+from support.signals import a_feedback
 
 EVENING = datetime(2026, 12, 1, 19, tzinfo=UTC)
 DRAIN_TIMEOUT = timedelta(minutes=5)
@@ -104,7 +106,7 @@ class Fall:
     def __init__(self, *names, plan=None, view=None):
         self.pods = Pods(*names)
         self.current = len(names)
-        self.plan = plan or a_plan()
+        self.plan = plan or a_plan(feedback=a_feedback())
         self.view = view or a_view()
         self.now = EVENING
         self.drainer = Drainer(client=self.pods)
@@ -113,8 +115,9 @@ class Fall:
         """One reconcile `after` the last one; in_flight None: nobody heard of the engines."""
         self.now += after
         heard = SILENT if in_flight is None else _signals(in_flight, read_at or self.now)
-        observation = Observation(current=self.current, replicas=replicas(self.pods.items.values(), SystemClock()))
-        state = await self.drainer.step(self.plan, self.view, observation, desired=desired, heard=heard, now=self.now)
+        found = replicas(self.pods.items.values(), SystemClock())
+        observation = Observation(current=self.current, replicas=found, heard=heard)
+        state = await self.drainer.step(self.plan, self.view, observation, desired=desired, now=self.now)
         if state.may_lower_to < self.current:
             self.pods.scale(state.may_lower_to)
             self.current = state.may_lower_to
@@ -159,7 +162,7 @@ async def test_a_replica_leaves_the_service_is_idle_twice_and_is_then_the_one_th
     assert first.wait_until == EVENING + DRAIN_TIMEOUT
     assert (fall.pods.serving(), fall.pods.marks("b")) == ({"a", "c"}, {DRAINING_ANNOTATION})
     busy = await fall.look(2, {"a": 4, "b": 1, "c": 6}, after=SCRAPE)
-    assert (busy.may_lower_to, busy.draining[0].in_flight, busy.writes) == (3, 1, 0)
+    assert (busy.may_lower_to, busy.draining[0].in_flight, busy.marks) == (3, 1, ())
     once = await fall.look(2, {"a": 0, "b": 0, "c": 0}, after=SCRAPE)
     assert once.may_lower_to == 3
     twice = await fall.look(2, {"a": 0, "b": 0, "c": 0}, after=SCRAPE)
@@ -215,7 +218,7 @@ async def test_a_raise_in_the_middle_brings_the_replica_back_first() -> None:
     fall = Fall("a", "b", "c")
     await fall.look(2, {"a": 4, "b": 1, "c": 6})
     state = await fall.look(5, {"a": 4, "b": 1, "c": 6}, after=SCRAPE)
-    assert (state.may_lower_to, state.writes) == (5, 1)
+    assert (state.may_lower_to, fall.pods.writes) == (5, ["b", "b"])
     assert (fall.pods.serving(), fall.pods.marks("b")) == ({"a", "b", "c"}, set())
 
 
@@ -225,7 +228,7 @@ async def test_a_replica_that_was_to_go_at_once_comes_back_without_its_mark() ->
     fall.now += DRAIN_TIMEOUT
     fall.pods.left = 1  # marked, but stopped before /scale: the test's `look` would write it
     observation = Observation(current=2, replicas=replicas(fall.pods.items.values(), SystemClock()))
-    done = await fall.drainer.step(fall.plan, fall.view, observation, desired=1, heard=None, now=fall.now)
+    done = await fall.drainer.step(fall.plan, fall.view, observation, desired=1, now=fall.now)
     assert (done.may_lower_to, DELETION_COST_ANNOTATION in fall.pods.marks("b")) == (1, True)
     fall.pods.left = None
     await fall.look(2)
@@ -266,8 +269,8 @@ async def test_a_pod_that_goes_by_itself_is_no_error() -> None:
     fall = Fall("a", "b", "c")
     observation = Observation(current=3, replicas=replicas(fall.pods.items.values(), SystemClock()))
     del fall.pods.items["a"]
-    state = await fall.drainer.step(fall.plan, fall.view, observation, desired=2, heard=None, now=fall.now)
-    assert (state.may_lower_to, state.writes) == (3, 0)
+    state = await fall.drainer.step(fall.plan, fall.view, observation, desired=2, now=fall.now)
+    assert (state.may_lower_to, fall.pods.writes) == (3, [])
 
 
 @pytest.mark.parametrize("in_flight", [{"a": 2, "b": 0, "c": 3}, None], ids=["idle", "deaf"])
@@ -290,12 +293,14 @@ async def test_without_a_fall_nothing_is_written() -> None:
     fall = Fall("a", "b")
     for desired in (2, 3):
         state = await fall.look(desired, {"a": 0, "b": 0}, after=SCRAPE)
-        assert (state.may_lower_to, state.writes) == (desired, 0)
+        assert (state.may_lower_to, state.marks) == (desired, ())
     assert fall.pods.writes == []
 
 
 async def test_a_named_deployment_drains_within_its_own_grace_period() -> None:
-    plan = a_plan(target=TargetRef(api_version="apps/v1", kind="Deployment", name="support-chat"))
+    plan = a_plan(
+        feedback=a_feedback(), target=TargetRef(api_version="apps/v1", kind="Deployment", name="support-chat")
+    )
     labels = {"app": "chat", SERVING_LABEL: "true"}
     template = {"metadata": {"labels": labels}, "spec": {"terminationGracePeriodSeconds": 90}}
     fall = Fall("a", "b", plan=plan, view=a_view(template=template, selector={"matchLabels": {"app": "chat"}}))
@@ -324,7 +329,10 @@ async def test_a_named_deployment_drains_within_its_own_grace_period() -> None:
     ],
 )
 async def test_what_cannot_drain_is_lowered_at_once_and_says_why(view, words) -> None:
-    plan = a_plan(target=TargetRef(api_version=view.ref.api_version, kind=view.ref.kind, name="support-chat"))
+    plan = a_plan(
+        feedback=a_feedback(),
+        target=TargetRef(api_version=view.ref.api_version, kind=view.ref.kind, name="support-chat"),
+    )
     assert words in str(undrained(plan, view))
     fall = Fall("a", "b", plan=plan, view=view)
     state = await fall.look(1, {"a": 5, "b": 5})

@@ -13,12 +13,14 @@ from typing import Any
 
 from servingplan.controller.apply import Applier
 from servingplan.controller.clock import Clock
-from servingplan.controller.drain import Drainer, DrainingReplica, DrainState
+from servingplan.controller.drain import Drainer
 from servingplan.controller.field_owners import field_owners, only_main_entry
 from servingplan.controller.store import Key
 from servingplan.controller.targets import TargetView, kind_of
 from servingplan.errors import Conflict, Refused
 from servingplan.planning.decision import Decision
+from servingplan.planning.drain import Drain, DrainingReplica
+from servingplan.planning.memory import noted, scaled
 from servingplan.planning.observation import Observation, Scale, Trouble
 from servingplan.planning.ownership import Contest, FieldOwner, Verdict, judge
 from servingplan.planning.plan import Plan
@@ -117,22 +119,12 @@ class Actor:
 
     async def _drain(
         self, plan: Plan, view: TargetView, observation: Observation, verdict: Verdict, now: datetime
-    ) -> DrainState:
-        """Replicas leave the Service and become idle before they are removed; those that stay serve again.
-
-        Where no engine is heard nobody can tell that a replica is idle, and waiting for the whole drain timeout would
-        only repeat what preStop, vLLM's shutdown timeout and the grace period give it anyway.
-        """
+    ) -> Drain:
+        """Replicas leave the Service and become idle before they are removed; those that stay serve again."""
         current = view.current or 0
         desired = current if verdict.write is None else verdict.write
-        leave_idle = plan.feedback is not None
-        if not any(replica.draining for replica in observation.replicas) and (desired >= current or not leave_idle):
-            return DrainState(may_lower_to=desired)
         seen = replace(observation, current=current)
-        state = await self._drainer.step(
-            plan, view, seen, desired=desired if leave_idle else current, heard=observation.heard, now=now
-        )
-        return state if leave_idle else DrainState(may_lower_to=desired)
+        return await self._drainer.step(plan, view, seen, desired=desired, now=now)
 
     def forget(self, key: Key) -> None:
         """Drop what is remembered of a plan that is gone."""
@@ -194,20 +186,13 @@ def _after(
 ) -> Outcome:
     """What is remembered after the write that a verdict asked for. before: the replicas that ran until then."""
     current = verdict.write if verdict.write is not None else view.current
-    changed = current is not None and current != before and verdict.write is not None
+    made = scaled(before=before, write=verdict.write, because=decision.because, now=now)
     ended = outcome.contest is not None and verdict.contest is None
-    scaled = None
-    if changed and current is not None:
-        scaled = Scale(time=now, before=before, after=current, because=decision.because)
-    last_scale = scaled or outcome.last_scale
-    if scaled is None and current is not None and (ended or outcome.last_scale is None):
-        because = "nobody else writes replicas any more" if ended else "taken over"
-        last_scale = Scale(time=now, before=current, after=current, because=because)
     return replace(
         outcome,
         observation=replace(outcome.observation, current=current),
-        last_scale=last_scale,
-        scaled=scaled,
+        last_scale=noted(outcome.last_scale, made, current=current, ended=ended, now=now),
+        scaled=made,
         contest=verdict.contest,
         again_at=verdict.again_at,
     )

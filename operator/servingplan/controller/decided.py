@@ -14,7 +14,7 @@ from servingplan.controller.observe import Seen
 from servingplan.controller.signals import EnginePod, SignalPoller, following
 from servingplan.controller.store import Key
 from servingplan.planning.decision import Decision, decide
-from servingplan.planning.lead import Rises
+from servingplan.planning.drain import drains
 from servingplan.planning.observation import History, Observation
 from servingplan.planning.plan import Plan
 from servingplan.planning.signals import Heard, NoSignals
@@ -65,20 +65,13 @@ class LastDecisions:
         outcome: Outcome,
         *,
         decision: Decision,
-        rises: Rises,
+        history: History,
         currency: Condition | None,
     ) -> None:
         """Keep what the next signals are compared with; nothing where nobody listens."""
         if plan.feedback is None:
             self.forget(key)
             return
-        history = History(
-            last_scale=outcome.last_scale,
-            ramp=decision.ramp,
-            raised=decision.adjustment.raised,
-            excess=decision.adjustment.excess,
-            rises=rises,
-        )
         self._decided[key] = Decided(
             plan=plan,
             serving=seen.serving,
@@ -104,11 +97,6 @@ class LastDecisions:
         said = {} if known.currency is None else known.currency.said
         case = Case(plan=known.plan, running=known.running, heard=heard, previous=said)
         return capacity_current(case) != known.currency
-
-
-def drains(observation: Observation) -> bool:
-    """Whether a replica has left its Service and is waited for."""
-    return any(replica.draining is not None for replica in observation.replicas)
 
 
 def _telling(decision: Decision, heard: Heard | None) -> tuple[object, ...]:

@@ -20,7 +20,7 @@ from servingplan.clients.references import ObjectRef
 from servingplan.controller.act import Actor, Outcome
 from servingplan.controller.capacity import with_capacity
 from servingplan.controller.clock import Clock
-from servingplan.controller.decided import LastDecisions, drains
+from servingplan.controller.decided import LastDecisions
 from servingplan.controller.drain import serve_again, undrained
 from servingplan.controller.observe import TARGET_PODS_EVERY_S, UNWATCHED_EVERY_S, Observer, Seen
 from servingplan.controller.report import Report, Reporter
@@ -31,8 +31,10 @@ from servingplan.controller.store import Key, Store
 from servingplan.controller.targets import is_watched
 from servingplan.errors import Conflict, Problem, Refused
 from servingplan.planning.decision import Decision, decide
+from servingplan.planning.drain import drains
 from servingplan.planning.excess import Change, change
 from servingplan.planning.lead import Rises
+from servingplan.planning.memory import remembered
 from servingplan.planning.observation import History, Trouble
 from servingplan.planning.plan import Plan
 from servingplan.planning.reasons import Reason
@@ -211,17 +213,19 @@ class Reconciler:
     async def _act(self, look: Look) -> float | None:
         outcome = await self._carry_out(look)
         rises = self._rises(look, outcome)
+        report = _told(look, outcome, rises)
+        history = remembered(look.decision, missed=report.situation.missed, last_scale=outcome.last_scale, rises=rises)
         self._decided.remember(
             look.key,
             look.plan,
             look.seen,
             outcome,
             decision=look.decision,
-            rises=rises,
+            history=history,
             currency=look.situation.currency,
         )
         self._p.wake_at(look.key, _next_look(look, outcome))
-        again = await self._p.reporter.report(_told(look, outcome, rises))
+        again = await self._p.reporter.report(report)
         if rises.samples != look.remembered.rises.samples:
             return 0.0  # the lead may be another one now, and with it everything that was just decided
         return _sooner(again, _again_after(look, outcome))

@@ -117,11 +117,15 @@ def _sample(rise: RunningRise, mine: Sequence[Replica], now: datetime) -> RiseSa
 
 
 def _stages(decided: datetime, replica: Replica, now: datetime) -> Stages:
-    """The time from the decision to verified, cut at a replica's milestones; one that is not known takes no time."""
+    """The time from the decision to verified, cut at a replica's milestones; one that is not known takes no time.
+
+    Whole seconds, as they are remembered, and as exact as a cluster tells them.
+    """
     ready = max(_ready_at(replica, now), decided)
     scheduled = _between(decided, replica.milestones.scheduled or decided, ready)
     started = _between(scheduled, replica.milestones.started or scheduled, ready)
-    return Stages(scheduling=scheduled - decided, pulling=started - scheduled, engine=ready - started)
+    after = [timedelta(seconds=round((each - decided).total_seconds())) for each in (scheduled, started, ready)]
+    return Stages(scheduling=after[0], pulling=after[1] - after[0], engine=after[2] - after[1])
 
 
 def _ready_at(replica: Replica, now: datetime) -> datetime:

@@ -49,7 +49,7 @@ def rises_from_wire(status: Mapping[str, Any]) -> Rises:
 
 
 def _sample_to_wire(sample: RiseSample) -> Json:
-    stages = {stage: format_duration(_whole_seconds(getattr(sample.stages, stage))) for stage in STAGES}
+    stages = {stage: format_duration(getattr(sample.stages, stage)) for stage in STAGES}
     return {"decided": wire_time(sample.decided), **stages}
 
 

@@ -15,6 +15,7 @@ from servingplan.errors import Problem
 from servingplan.planning.decision import Decision
 from servingplan.planning.excess import Change
 from servingplan.planning.lead import Rises
+from servingplan.planning.memory import missed
 from servingplan.planning.observation import Observation, Ramp, Trouble
 from servingplan.planning.ownership import Contest
 from servingplan.planning.plan import Plan
@@ -104,16 +105,16 @@ class Situation:
 
     @property
     def missed(self) -> Ramp | None:
-        """The ramp that began before all its replicas were ready, while they are not and are still required.
-
-        What was ready for a ramp and is lost later is no ramp that was missed.
-        """
-        ramp = self.begun
-        if ramp is None or ramp.start > self.now or self.was("ReadyByNextRamp", Reason.RAMP_READY):
-            return None
+        """The ramp that was missed, as `planning.memory.missed` tells."""
         if self.decision is None or self.observation is None:
             return None
-        return ramp if self.observation.ready < min(ramp.needed, self.decision.required.replicas) else None
+        return missed(
+            self.begun,
+            was_ready=self.was("ReadyByNextRamp", Reason.RAMP_READY),
+            ready=self.observation.ready,
+            required=self.decision.required.replicas,
+            now=self.now,
+        )
 
     def was(self, condition: str, *reasons: Reason) -> bool:
         """True where the last status gave one of these reasons for a condition."""
