@@ -423,12 +423,11 @@ def test_the_trail_tells_every_signal_within_twelve_steps():
     decision = decided(arrivals_2m=steady(EXCESS), in_flight_mean=steady(50))
     names = [step.name for step in decision.trail]
 
-    assert names[6:10] == ["arrivals", "load", "latency", "losses"]
-    assert names[10:] == ["extra", "desired"]
+    assert names[6:] == ["arrivals", "load", "latency", "extra", "desired"]
     steps = {step.name: step for step in decision.trail}
     assert (steps["arrivals"].value, steps["arrivals"].reason) == ("raise", Reason.ABOVE_PLAN)
     assert "23.4/s arrive, 18/s planned" in steps["arrivals"].message
-    assert (steps["latency"].value, steps["losses"].value) == ("quiet", "quiet")
+    assert (steps["load"].value, steps["latency"].value) == ("raise", "quiet")
 
 
 def test_without_feedback_in_the_plan_nothing_is_heard():

@@ -67,6 +67,30 @@ def test_two_and_ten_minutes_are_known_only_after_as_long():
     assert heard(later, after(120)).arrivals_10m is None
 
 
+def test_the_rate_now_is_the_largest_of_the_last_minute_two_and_five():
+    rates = {240: 2.0, 420: 8.0, 540: 2.0, 585: 2.0, 660: 6.0}
+    record, arrived = Record(), 0.0
+    for at in range(0, 661, 15):
+        record = record.heard([a_reading(after(at), arrived=arrived)], after(at))
+        arrived += 15 * next(rate for until, rate in rates.items() if at < until or at == 660)
+
+    now = heard(record, after(660)).arrivals_now
+
+    # Six in the last minute; in five minutes: a minute of eight, three of two and the last.
+    assert now == pytest.approx(6.0, abs=0.2)
+    assert heard(polled(120), after(120)).arrivals_now is not None
+    assert heard(polled(90), after(90)).arrivals_now is None
+
+
+def test_whole_minutes_that_were_heard_are_told_for_three_hours():
+    start = int(START.timestamp()) // 60
+    short, long = heard(polled(615, arrived=4.0), after(615)), heard(polled(4 * 3600, arrived=4.0), after(4 * 3600))
+
+    assert sorted(short.minutes) == list(range(start, start + 10))
+    assert list(short.minutes.values()) == pytest.approx([240.0] * 10)
+    assert sorted(long.minutes) == list(range(start + 60, start + 240))
+
+
 def test_missed_polls_change_no_rate():
     record = Record()
     for at in (0, 15, 30, 45, 165, 180, 195):

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from decimal import ROUND_CEILING, Decimal
 
 from servingplan.planning.demand import Requirement
+from servingplan.planning.learned import Learned
 from servingplan.planning.plan import Auto, Objective, Plan, RaiseWhen
 from servingplan.planning.reasons import Reason
 from servingplan.planning.series import StepFunction
@@ -51,7 +52,7 @@ P95_SIGMAS = 1.645
 class Case:
     """What a rule reads. due: replicas that the schedule needs within one lead. held: extra replicas raised before.
 
-    required: the schedule from some minutes ago until now.
+    required: the schedule from some minutes ago until now. learned: of the past, where the plan has foresight.
     """
 
     plan: Plan
@@ -61,6 +62,7 @@ class Case:
     due: int
     held: int
     now: datetime
+    learned: Learned | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,11 +279,11 @@ RULES: tuple[Callable[[Case], Verdict], ...] = (
 
 GROUPS = {
     "arrivals": ("arrivals",),
-    "load": ("inFlightPerReplica", "waitingPerReplica"),
+    "foresight": ("foresight",),
+    "load": ("inFlightPerReplica", "waitingPerReplica", "preemptionShare", "rejections"),
     "latency": ("ttftBreach", "tpotBreach", "queueTime"),
-    "losses": ("preemptionShare", "rejections"),
 }
-"""Signals as the trail shows them: it has room for twelve steps."""
+"""Signals as the trail shows them: it has room for twelve steps. The second one is judged by `planning.foreseen`."""
 
 
 def _against(signal: str, measured: Lasting, limit: float, *, note: str = "", keeps: int = 0) -> Verdict:

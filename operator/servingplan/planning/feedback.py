@@ -15,6 +15,7 @@ from servingplan.planning.barriers import held_back
 from servingplan.planning.demand import Requirement
 from servingplan.planning.evidence import TEN_MINUTES, Case, Verdict, judge
 from servingplan.planning.excess import complete, excess_after, rounded_up
+from servingplan.planning.foreseen import foreseen
 from servingplan.planning.observation import Excess, History, Observation, Raised
 from servingplan.planning.plan import Feedback, Plan
 from servingplan.planning.reasons import Reason
@@ -81,8 +82,17 @@ def adjust(
     heard = observation.heard
     if not isinstance(heard, Signals):
         return _unheard(plan, heard, held, history, now)
-    case = Case(plan=plan, when=plan.feedback.raise_when, signals=heard, required=required, due=due, held=held, now=now)
-    verdicts = judge(case)
+    case = Case(
+        plan=plan,
+        when=plan.feedback.raise_when,
+        signals=heard,
+        required=required,
+        due=due,
+        held=held,
+        now=now,
+        learned=observation.learned,
+    )
+    verdicts = judge(case) if plan.feedback.foresight is None else (*judge(case), foreseen(case))
     barrier = held_back(case, observation, lead)
     total = _raised_total(case, verdicts, barrier, observation)
     raised = _remember(case, history.raised, verdicts, total)
@@ -157,11 +167,18 @@ def _remember(case: Case, raised: Raised | None, verdicts: tuple[Verdict, ...], 
         return replace(raised, extra=case.held, wanted_at=wanted_at)
     # A time that lies ahead of what could have been remembered means that the clock went back.
     wanted_before = min(raised.wanted_at, wanted_at)
-    if not complete(case.signals) or case.now < wanted_before + case.plan.scale_down.stabilization:
+    known = complete(case.signals) and not _unlearned(case)
+    if not known or case.now < wanted_before + case.plan.scale_down.stabilization:
         return replace(raised, extra=case.held, wanted_at=wanted_before)
     if kept <= 0:
         return None
     return replace(raised, extra=kept, replicas=case.due + kept, wanted_at=wanted_at)
+
+
+def _unlearned(case: Case) -> bool:
+    """Whether the past has a say, and is not known yet, as after a restart: it may have asked for what is held."""
+    feedback = case.plan.feedback
+    return feedback is not None and feedback.foresight is not None and case.learned is None
 
 
 def _kept(case: Case, verdicts: tuple[Verdict, ...]) -> int:
@@ -203,8 +220,9 @@ def _words(case: Case, told: tuple[Verdict, ...], extra: int) -> tuple[Reason, s
         text = "; ".join(verdict.message for verdict in (sized or fires))
         return Reason.FEEDBACK_RAISES, f"{text}: {extra} more{_limited(case, told, extra)}"
     if extra:
-        if fires or sized:
-            return Reason.FEEDBACK_RAISES, f"still wanted: {'; '.join(v.message for v in (*sized, *fires))}"
+        wanting = [*sized, *fires] or [verdict for verdict in told if verdict.keeps >= case.due + extra]
+        if wanting:
+            return Reason.FEEDBACK_RAISES, f"still wanted: {'; '.join(verdict.message for verdict in wanting)}"
         stabilization = format_duration(case.plan.scale_down.stabilization)
         return Reason.EXTRA_HELD, f"kept until nothing has asked for it for {stabilization}"
     for reason in _EXPLAINS:

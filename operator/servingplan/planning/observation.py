@@ -13,6 +13,7 @@ from decimal import Decimal
 from enum import StrEnum
 
 from servingplan.planning.lead import Rises
+from servingplan.planning.learned import Learned, NotLearned
 from servingplan.planning.reasons import Reason
 from servingplan.planning.signals import Heard
 
@@ -89,7 +90,7 @@ class Observation:
 
     ready, available: as the target's own status counts them. maximum: an autoscaler's own upper bound in floor
     mode, else None. trouble: what refuses replicas before there is a pod (quota). heard: what the engines say; None
-    where nobody asked them.
+    where nobody asked them. learned: what their past taught; not_learned: why there is nothing, or nothing new, of it.
     """
 
     current: int | None
@@ -99,6 +100,8 @@ class Observation:
     maximum: int | None = None
     trouble: Trouble | None = None
     heard: Heard | None = None
+    learned: Learned | None = None
+    not_learned: NotLearned | None = None
 
     def in_stage(self, stage: Stage) -> tuple[Replica, ...]:
         """The replicas in that stage, by name."""

@@ -279,16 +279,27 @@ class RaiseWhen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Foresight:
+    """Raises by what the last days say of the next minutes.
+
+    miss_share: of requests, what head room may leave without a replica in time.
+    """
+
+    miss_share: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Feedback:
     """The check against reality: where signals come from, what raises, by at most how many replicas.
 
-    stale_after: readings that are older do not count.
+    stale_after: readings that are older do not count. foresight: None where the past has no say.
     """
 
     source: PrometheusSource | ScrapeSource
     raise_when: RaiseWhen = field(default_factory=RaiseWhen)
     max_extra: int
     stale_after: timedelta = timedelta(seconds=90)
+    foresight: Foresight | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

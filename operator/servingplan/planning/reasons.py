@@ -31,6 +31,7 @@ class Reason(StrEnum):
     FALLING = "Falling"
     FEEDBACK_OFF = "FeedbackOff"
     FEEDBACK_RAISES = "FeedbackRaises"
+    FORESEEN = "Foreseen"
     SUSPENDED = "Suspended"
     # What feedback makes of a signal
     WITHIN_PLAN = "WithinPlan"
@@ -47,6 +48,7 @@ class Reason(StrEnum):
     CONFIRMS = "Confirms"
     NOT_USED = "NotUsed"
     NOT_KNOWN = "NotKnown"
+    HISTORY_SHORT = "HistoryShort"
     # Plan and target
     RESOLVED = "Resolved"
     INVALID = "Invalid"

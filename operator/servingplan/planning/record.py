@@ -1,7 +1,7 @@
 """The record of a plan: what its pods counted lately, in bounded memory, and the signals that follow from it.
 
 In: the readings of each poll. Out: `Signals`, or why there are none. A record holds the last reading of each pod, ticks
-of ten seconds for a quarter of an hour, and arrivals by the minute for an hour. Pure: every instant is an argument.
+of ten seconds for a quarter of an hour, and arrivals by the minute for some hours. Pure: every instant is an argument.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 
 from servingplan.planning.counts import NONE, Counts, counted, spread
 from servingplan.planning.hour import Hour
+from servingplan.planning.learned import LEVEL_S, NOW_S
 from servingplan.planning.reasons import Reason
 from servingplan.planning.signals import Heard, Lasting, NoSignals, Reading, Share, Signals, Within
 from servingplan.planning.units import format_duration
@@ -26,8 +27,9 @@ TWO_MINUTES = 120 // TICK_S
 TEN_MINUTES = 600 // TICK_S
 HALF_MINUTE = 30 // TICK_S
 TICKS_KEPT = 900 // TICK_S
-MINUTES_KEPT = 75
-"""More than the windows of ten minutes and an hour: readings may be some minutes old when they are asked for."""
+MINUTES_TOLD = LEVEL_S // 60
+MINUTES_KEPT = MINUTES_TOLD + 15
+"""More than are told: readings may be some minutes old when they are asked for."""
 
 LASTS = timedelta(seconds=25)
 """How long a gauge must stay up before it counts: longer than a burst of 20 s, and two scrapes of 15 s that jitter."""
@@ -158,6 +160,8 @@ class Record:
             first_heard={pod: self.first[pod] for pod in fresh},
             missing=missing,
             traffic=self.hour.traffic(at, self.since),
+            arrivals_now=self._rate_now(end, known),
+            minutes=self._minutes_told(end),
         )
 
     def _missing(self, pod: str, now: datetime, stale_after: timedelta) -> NoSignals | None:
@@ -180,6 +184,22 @@ class Record:
     def _window(self, end: int, length: int) -> list[Counts]:
         return [self.ticks.get(tick, NONE) for tick in range(end - length, end)]
 
+    def _rate_now(self, end: int, known: int) -> float | None:
+        """The largest rate of the windows that were heard."""
+        windows = [seconds // TICK_S for seconds in NOW_S]
+        if known < TWO_MINUTES:
+            return None
+        heard = [self._window(end, window) for window in windows if window <= known]
+        return max(sum(max(0.0, tick.arrivals) for tick in ticks) / (len(ticks) * TICK_S) for ticks in heard)
+
+    def _minutes_told(self, end: int) -> Mapping[int, float]:
+        """Arrivals of the last whole minutes, since somebody was heard."""
+        if self.since is None:
+            return {}
+        last = end * TICK_S // 60
+        begin = max(math.ceil(self.since.timestamp() / 60), last - MINUTES_TOLD)
+        return {minute: max(0.0, self.minutes.get(minute, 0.0)) for minute in range(begin, last)}
+
     def _lasting(self) -> Sequence[Gauges]:
         """The gauges of the last half-minute; none where nobody was heard for that long, or it is being worked off."""
         if len(self.gauges) < 2 or _falls(self.gauges[-2].in_flight, self.gauges[-1].in_flight):
@@ -194,11 +214,7 @@ class Record:
         D = sum (c[i] - c[i-1])^2 / (2 (n - 1)) / mean: for independent minutes the variance itself, but a scheduled
         change of level counts once, not for an hour (von Neumann, https://doi.org/10.1214/aoms/1177731677).
         """
-        if self.since is None:
-            return 1.0
-        last = end * TICK_S // 60
-        begin = max(math.ceil(self.since.timestamp() / 60), last - 60)
-        counts = [max(0.0, self.minutes.get(minute, 0.0)) for minute in range(begin, last)]
+        counts = list(self._minutes_told(end).values())[-60:]
         mean = sum(counts) / len(counts) if counts else 0.0
         if len(counts) < DISPERSION_MINUTES or mean == 0:
             return 1.0

@@ -102,7 +102,9 @@ class Signals:
 
     at: the oldest of the newest readings: nothing here is older than it says.
     arrivals_2m, arrivals_10m: delta of arrived, waiting and rejections; None until heard for that long. reach: how much
-    older than its window a count may be, because two readings of a pod lie that far apart.
+    older than its window a count may be, because two readings of a pod lie that far apart. arrivals_now: the largest
+    rate of the last minute, two and five; None until heard for two. minutes: how many arrived, by the minute since
+    1970, of the last hours, as far as all of a minute was heard.
     dispersion: variance over mean of one-minute arrivals in the last hour, at least 1.
     rejections: requests/s over two minutes. preemption_share: preemptions over finished, two minutes.
     waiting: requests now. in_flight: running + waiting by pod; in_flight_mean: per pod that answers. Their `least` is
@@ -132,6 +134,8 @@ class Signals:
     first_heard: Mapping[str, datetime]
     missing: Mapping[str, NoSignals] = field(default_factory=dict)
     traffic: Traffic | None = None
+    arrivals_now: float | None = None
+    minutes: Mapping[int, float] = field(default_factory=dict)
 
 
 Heard = Signals | NoSignals

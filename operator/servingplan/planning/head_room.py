@@ -1,0 +1,136 @@
+"""Head room: how far needs of the past went beyond what was foreseen of them.
+
+In: `Days`, and the usual day as it was known on each of them. Out: `HeadRoom` for both horizons. Pure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from servingplan.planning import foresight
+from servingplan.planning.foresight import FLOATS, Profile, Rates
+from servingplan.planning.learned import BEYOND, LEVEL_S, NOW_S, SLICE, SLOTS, HeadRoom
+from servingplan.planning.past_days import PER_MINUTE, SLICE_S, Days
+
+HOUR_LEAST, HOUR_MOST = 0.4, 2.5
+"""How far the spread of an hour of the day may be from that of the whole day."""
+
+_LEAST = 1e-9
+"""Requests. Where there were fewer there were none."""
+
+_BEYOND = BEYOND // SLICE
+_LONGEST_NOW = max(NOW_S) // SLICE_S
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sample:
+    """A forecast of the past. error: how far the need was off, in spreads. weight: what arrived until then."""
+
+    error: float
+    weight: float
+    hour: int
+
+
+def head_rooms(
+    share: float, days: Days, profiles: Sequence[Sequence[float]], repeats: Sequence[bool], start: int
+) -> tuple[HeadRoom, HeadRoom]:
+    """Head room for the need one start from now, and for the most until then. start: in slices.
+
+    A replica that is let go is missed at once, so that head room is to leave half as many requests there.
+    """
+    planned = [profiles[place][slot] for place, slot in zip(days.place, days.slot, strict=True)]
+    used = [float(repeats[place]) for place in days.place]
+    usual = [sum(profile) / SLOTS * each for profile, each in zip(profiles, repeats, strict=True)]
+    rates = _rates(days, [value * each for value, each in zip(planned, used, strict=True)], usual)
+    rising = _samples(
+        days, rates, planned, used, need=_coming(days.need[start + 1 :], _BEYOND + 1),
+        ahead=_coming(planned[start + 1 :], _BEYOND + 1), horizon=start + _BEYOND, past=start + _BEYOND + 2,
+    )  # fmt: skip
+    lasting = _samples(
+        days, rates, planned, used, need=_coming(days.need, start + _BEYOND + 1),
+        ahead=_coming(planned, start + _BEYOND + 1), horizon=start + _BEYOND, past=start + _BEYOND + 1,
+    )  # fmt: skip
+    return _head_room(rising, share), _head_room(lasting, share / 2)
+
+
+def _rates(days: Days, known: Sequence[float], usual: Sequence[float]) -> list[Rates]:
+    """The rates of every minute, as they were known then."""
+    there = [
+        value * (1 - after + before) for value, before, after in zip(known, days.gaps, days.gaps[1:], strict=False)
+    ]
+    expected = [0.0, *accumulate(there)]
+    found = []
+    for i in range(0, len(known), PER_MINUTE):
+        mean = usual[days.place[i]]
+        level = foresight.level(
+            FLOATS,
+            observed=days.mean_before(days.sums, i, LEVEL_S // SLICE_S),
+            expected=days.mean_before(expected, i, LEVEL_S // SLICE_S),
+            usual=mean,
+        )
+        now = max(days.mean_before(days.sums, i, seconds // SLICE_S) for seconds in NOW_S)
+        found.append(Rates(now=now, level=level if mean > 0 else 1.0))
+    return found
+
+
+def _samples(
+    days: Days,
+    rates: Sequence[Rates],
+    planned: Sequence[float],
+    used: Sequence[float],
+    *,
+    need: Sequence[float],
+    ahead: Sequence[float],
+    horizon: int,
+    past: int,
+) -> list[_Sample]:
+    """One forecast a minute, where all was counted from the minutes before it until it is known how wrong it was."""
+    found = []
+    for minute in range(len(rates) - -(-past // PER_MINUTE)):
+        i = minute * PER_MINUTE
+        if days.gaps[i + past] > days.gaps[max(0, i - _LONGEST_NOW)]:
+            continue
+        profile = Profile(now=planned[i] * used[i], ahead=ahead[i] * used[i])
+        expected = foresight.foreseen(FLOATS, rates[minute], profile)
+        weight = (days.sums[i + horizon] - days.sums[i]) / horizon
+        error = (need[i] - expected) / expected**foresight.SPREAD_POWER
+        found.append(_Sample(error=error, weight=weight, hour=days.hour[i]))
+    return found
+
+
+def _coming(values: Sequence[float], window: int) -> list[float]:
+    """The maximum of the `window` values from each place on, by doubling."""
+    result, covered = list(values), 1
+    while covered < window:
+        step = min(covered, window - covered)
+        result[: len(result) - step] = map(max, result, result[step:])
+        covered += step
+    return result
+
+
+def _head_room(samples: Sequence[_Sample], share: float) -> HeadRoom:
+    """The error that leaves `share` of all requests beyond it, each hour of the day with a spread of its own."""
+    by_hour = _spread_by_hour(samples)
+    ranked = sorted((sample.error / by_hour[sample.hour], sample.weight) for sample in samples)
+    wanted, reached = (1 - share) * sum(weight for _, weight in ranked), 0.0
+    room = 0.0
+    for room, weight in ranked:  # noqa: B007  the last one that was looked at is the answer
+        reached += weight
+        if reached >= wanted:
+            break
+    return HeadRoom(room=room, by_hour=tuple(by_hour))
+
+
+def _spread_by_hour(samples: Sequence[_Sample]) -> list[float]:
+    """How wide errors are at each hour of the day, against the whole day; the hours beside it count half."""
+    squares, weights = [0.0] * 24, [0.0] * 24
+    for sample in samples:
+        squares[sample.hour] += sample.error**2 * sample.weight
+        weights[sample.hour] += sample.weight
+    each = [math.sqrt(square / max(weight, _LEAST)) for square, weight in zip(squares, weights, strict=True)]
+    smooth = [(each[h] + (each[h - 1] + each[(h + 1) % 24]) / 2) / 2 for h in range(24)]
+    whole = math.sqrt(sum(squares) / max(sum(weights), _LEAST))
+    return [min(max(one / max(whole, 1e-6), HOUR_LEAST), HOUR_MOST) for one in smooth]
