@@ -69,7 +69,7 @@ def some_cases(draw: st.DrawFn) -> Case:
     return Case(limits=bounds, requests=sorted(whole, key=lambda each: each.arrival_s))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(case=some_cases())
 def test_every_request_gets_all_of_its_tokens_and_every_block_comes_back(case):
     steps, bounds = modelled(case), case.limits
@@ -87,7 +87,7 @@ def test_every_request_gets_all_of_its_tokens_and_every_block_comes_back(case):
         assert computed == least or (computed > least and any(steps.preempted))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(case=some_cases())
 def test_an_empty_engine_holds_no_block(case):
     scheduler = Scheduler(case.limits)
@@ -100,7 +100,7 @@ def test_an_empty_engine_holds_no_block(case):
     assert not scheduler.pool.grow(scheduler.add(TokenRequest(arrival_s=0, prompt_tokens=1, output_tokens=1)), 10**9)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(case=some_cases())
 def test_whoever_came_first_is_admitted_first(case):
     scheduler, admitted = Scheduler(case.limits), []
