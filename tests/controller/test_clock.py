@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from servingplan.controller.clock import AcceleratedClock, SystemClock, parse_demo_clock
+from servingplan.controller.clock import AcceleratedClock, SystemClock, parse_demo_clock, system_now
 from servingplan.errors import UsageError
 
 REAL = datetime(2026, 11, 29, 20, 0, tzinfo=UTC)
@@ -58,7 +59,7 @@ def test_a_restarted_process_shows_the_same_instants() -> None:
 
 @given(
     microseconds=st.integers(-(10**12), 10**12),
-    factor=st.one_of(st.integers(1, 600).map(Fraction), st.fractions(1, 600, max_denominator=100)),
+    factor=st.one_of(st.integers(1, 3600).map(Fraction), st.fractions(1, 3600, max_denominator=100)),
 )
 def test_there_and_back_is_the_same_instant_to_the_microsecond(microseconds: int, factor: Fraction) -> None:
     faster = AcceleratedClock(start=START, since=REAL, factor=factor, real_now=lambda: REAL)
@@ -91,15 +92,18 @@ def test_without_an_anchor_the_clock_starts_now() -> None:
         pytest.param("2026-12-01T06:30:00+01:00", "cannot be read", id="time alone"),
         pytest.param("2026-12-01T06:30:00+01:00@60", "cannot be read", id="no x"),
         pytest.param("2026-12-01T06:30:00+01:00@-2x", "cannot be read", id="backwards"),
-        pytest.param("2026-12-01T06:30:00+01:00@0x", "from 1x to 600x", id="standing"),
-        pytest.param("2026-12-01T06:30:00+01:00@0.5x", "from 1x to 600x", id="slower"),
-        pytest.param("2026-12-01T06:30:00+01:00@601x", "from 1x to 600x", id="too fast"),
+        pytest.param("2026-12-01T06:30:00+01:00@0x", "from 1x to 3600x", id="standing"),
+        pytest.param("2026-12-01T06:30:00+01:00@0.5x", "from 1x to 3600x", id="slower"),
+        pytest.param("2026-12-01T06:30:00+01:00@3601x", "from 1x to 3600x", id="too fast"),
         pytest.param("2026-12-01T06:30:00@60x", "needs an offset", id="start without offset"),
         pytest.param("tomorrow@60x", "start 'tomorrow' is no time", id="no time"),
         pytest.param(
             "2026-12-01T06:30:00Z@60x,since=2026-11-29T20:00:00", "since '2026-11-29T20:00:00' needs", id="since"
         ),
         pytest.param("2026-12-01T06:30:00Z@60x,since=now", "since 'now' is no time", id="since no time"),
+        pytest.param("2026-12-01T06:30:00Z@60x,2026-12-01T07:30:00Z@0x", "from 1x to", id="later it stands"),
+        pytest.param("2026-12-01T06:30:00Z@60x,2026-12-01T06:30:00Z@9x", "is not after", id="two speeds at once"),
+        pytest.param("since=2026-11-29T20:00:00Z", "cannot be read", id="since alone"),
         pytest.param("2026-12-01T06:30:00Z@60x,until=2026-12-01T06:30:00Z", "cannot be read", id="unknown word"),
     ],
 )
@@ -107,6 +111,32 @@ def test_what_cannot_be_read_is_refused_with_the_reason(text: str, says: str) ->
     with pytest.raises(UsageError, match="demo clock") as refused:
         parse_demo_clock(text)
     assert says in str(refused.value)
+
+
+LATER = START + timedelta(hours=1)
+
+
+def varying(passed: timedelta = timedelta(0)) -> AcceleratedClock:
+    """A second an hour for one hour, a second a minute for the next one, and a second an hour again."""
+    then = ((LATER, Fraction(60)), (LATER + timedelta(hours=1), Fraction(3600)))
+    return AcceleratedClock(start=START, since=REAL, factor=Fraction(3600), then=then, real_now=lambda: REAL + passed)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "hours"),
+    [(-1, -1), (0, 0), (0.5, 0.5), (1, 1), (31, 1.5), (61, 2), (62, 3)],
+)
+def test_a_clock_may_go_faster_where_nothing_is_due(seconds: float, hours: float) -> None:
+    real, shown = REAL + timedelta(seconds=seconds), START + timedelta(hours=hours)
+    assert (varying().from_real(real), varying().to_real(shown)) == (shown, real)
+
+
+def test_it_is_slept_until_an_instant_at_the_speed_of_each_stretch() -> None:
+    assert varying(passed=timedelta(seconds=31)).seconds_until(START + timedelta(hours=3)) == 31
+
+
+def test_a_restarted_process_goes_on_at_the_same_speeds() -> None:
+    assert parse_demo_clock(varying().describe()) == replace(varying(), real_now=system_now)
 
 
 def test_the_usual_clock_says_nothing_of_itself() -> None:

@@ -86,7 +86,7 @@ def test_the_second_switch_alone_changes_nothing() -> None:
 
 
 def test_a_demo_clock_that_cannot_be_read_is_refused_at_the_start() -> None:
-    with pytest.raises(UsageError, match="from 1x to 600x"):
+    with pytest.raises(UsageError, match="from 1x to 3600x"):
         read_settings({"demo_clock": "2026-12-01T06:30:00Z@9000x"}, {DEMO_CLOCK_ALLOWED: "yes"})
 
 

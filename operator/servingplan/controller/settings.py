@@ -80,7 +80,8 @@ class OperatorSettings(BaseModel):
     sources_file: Path | None = Field(None, description="YAML file of the Prometheus sources that plans may name")
     workers: int = Field(4, ge=1, le=64, description="reconciles at the same time")
     demo_clock: str | None = Field(
-        None, description=f"START@FACTORx[,since=REAL], a faster clock; needs {DEMO_CLOCK_ALLOWED}=yes"
+        None,
+        description=f"START@FACTORx[,INSTANT@FACTORx...][,since=REAL], a faster clock; needs {DEMO_CLOCK_ALLOWED}=yes",
     )
 
     @field_validator("namespaces")

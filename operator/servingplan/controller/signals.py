@@ -25,7 +25,7 @@ from servingplan.controller.clock import Clock
 from servingplan.controller.store import Key
 from servingplan.planning.plan import Objective, Plan, PrometheusSource
 from servingplan.planning.reasons import Reason
-from servingplan.planning.record import Record
+from servingplan.planning.record import Record, last_heard
 from servingplan.planning.signals import Heard, NoSignals, Reading
 
 Object = Mapping[str, Any]
@@ -188,12 +188,8 @@ class SignalPoller:
             return self._unknown(following.source)
         if not followed.polled:
             return NoSignals(reason=Reason.METRICS_AWAITED, message="the source is asked with the next poll")
-        heard = followed.record.signals(now, following.stale_after, [pod.name for pod in pods])
-        if isinstance(heard, NoSignals) and followed.trouble is not None:
-            # A source that has no series yet is as it should be while no replica is ready.
-            nothing_yet = not pods and followed.trouble.reason is Reason.METRICS_MISSING
-            return heard if nothing_yet else followed.trouble
-        return heard
+        names = [pod.name for pod in pods]
+        return last_heard(followed.record, followed.trouble, now=now, stale_after=following.stale_after, pods=names)
 
     def forget(self, key: Key) -> None:
         """Follow a plan no more: it is gone, or has no feedback."""

@@ -222,6 +222,21 @@ class Record:
         return max(1.0, squares / (2 * (len(counts) - 1)) / mean)
 
 
+def last_heard(
+    record: Record, trouble: NoSignals | None, *, now: datetime, stale_after: timedelta, pods: Collection[str]
+) -> Heard:
+    """What the pods that should answer say at `now`, or what keeps anybody from hearing them.
+
+    trouble: what was wrong with the last round; None where nothing was. It counts once nothing fresh is left.
+    """
+    heard = record.signals(now, stale_after, pods)
+    if not isinstance(heard, NoSignals) or trouble is None:
+        return heard
+    # A source that has no series yet is as it should be while no replica is ready.
+    nothing_yet = not pods and trouble.reason is Reason.METRICS_MISSING
+    return heard if nothing_yet else trouble
+
+
 _TELLING = (Reason.METRICS_INVALID, Reason.METRICS_STALE, Reason.METRICS_MISSING)
 """Of several reasons the one that tells most about the source comes first."""
 

@@ -51,6 +51,10 @@ class Pod:
         stays = self.ends is None and self.lost is None and self.draining is None
         return stays and self.node is not None and self.ready_at <= now
 
+    def answers(self, now: datetime) -> bool:
+        """Whether its engine can be asked: it is ready, and its node is there."""
+        return self._stage(now)[0] is Stage.READY and self.lost is None
+
     def replica(self, now: datetime) -> Replica:
         """As a look at the cluster finds it."""
         stage, trouble = self._stage(now)
@@ -166,6 +170,10 @@ class Pods:
     def serving(self, now: datetime) -> tuple[str, ...]:
         """The names of those that take new requests."""
         return tuple(pod.name for pod in self.at(now).pods if pod.serves(now))
+
+    def answering(self, now: datetime) -> tuple[Pod, ...]:
+        """Those whose engines can be asked."""
+        return tuple(pod for pod in self.at(now).pods if pod.answers(now))
 
     def tally(self, now: datetime) -> Tally:
         """How many there are of each kind."""
