@@ -36,7 +36,8 @@ class Ear:
             if gone:
                 self.listening.gone()
             else:
-                self.listening.poll(self.pods, load, self.now)
+                self.listening.scrape(self.pods, load, self.now)
+                self.listening.poll(self.pods, self.now)
         return self.listening.heard(self.pods, self.now)
 
 
@@ -110,7 +111,9 @@ def test_what_a_source_read_some_seconds_ago_is_that_old() -> None:
     pods, listening = ready(), Listening(stale_after=90 * SECOND, start=MORNING)
     read_at, now = MORNING + 10 * SECOND, MORNING + 15 * SECOND
     listening.go_on(pods, BUSY, read_at)
-    listening.poll(pods, BUSY, now, read_at=read_at)
+    listening.scrape(pods, BUSY, read_at)
+    listening.go_on(pods, BUSY, now)
+    listening.poll(pods, now)
     heard = listening.heard(pods, now)
     assert isinstance(heard, Signals)
     assert heard.at == read_at

@@ -30,7 +30,10 @@ class Load:
 
 
 class Listening:
-    """Listens to the engines of one plan; `go_on` to an instant comes before `poll` and `heard` at it."""
+    """Listens to the engines of one plan, through a source that reads them and is asked.
+
+    Each verb is for an instant, and they come in the order of time: `go_on`, then `scrape`, `poll` and `heard`.
+    """
 
     def __init__(self, *, stale_after: timedelta, start: datetime) -> None:
         self._stale_after = stale_after
@@ -38,6 +41,7 @@ class Listening:
         self._trouble: NoSignals | None = NoSignals(reason=Reason.METRICS_AWAITED, message="nobody was asked yet")
         self._served: dict[str, float] = defaultdict(float)
         self._at = start
+        self._scraped: tuple[Reading, ...] = ()
 
     def go_on(self, pods: Pods, load: Load, now: datetime) -> None:
         """Let the engines serve until `now`; the replicas and the load were these since the last time."""
@@ -46,23 +50,18 @@ class Listening:
         for name in serving:
             self._served[name] += load.served_per_s * seconds / len(serving)
 
-    def poll(self, pods: Pods, load: Load, now: datetime, *, read_at: datetime | None = None) -> None:
-        """Ask every replica that answers, at `now`; each one that serves has its share of the load.
-
-        read_at: when the source itself last read the engines, which is as far as they went on; default: just now.
-        """
-        at = now if read_at is None else read_at
-        serving, answering = pods.serving(at), pods.answering(at)
+    def scrape(self, pods: Pods, load: Load, now: datetime) -> None:
+        """Let the source read every replica that answers; each one that serves has its share of the load."""
+        serving = pods.serving(now)
         shares = {name: 1 / len(serving) for name in serving}
-        readings = [self._reading(pod.name, load, shares.get(pod.name, 0.0), at) for pod in answering]
-        self._record = self._record.heard(readings, now, {pod.name: pod.created for pod in answering})
-        self._trouble = None
+        answering = pods.answering(now)
+        self._scraped = tuple(self._reading(pod.name, load, shares.get(pod.name, 0.0), now) for pod in answering)
 
-    def _reading(self, name: str, load: Load, share: float, at: datetime) -> Reading:
+    def _reading(self, name: str, load: Load, share: float, now: datetime) -> Reading:
         served = self._served[name]
         return Reading(
             pod=name,
-            at=at,
+            at=now,
             running=load.running * share,
             waiting=load.waiting * share,
             arrived=served,
@@ -70,6 +69,12 @@ class Listening:
             preemptions=0.0,
             rejections=0.0,
         )
+
+    def poll(self, pods: Pods, now: datetime) -> None:
+        """Ask the source: it tells what it read last."""
+        born = {pod.name: pod.created for pod in pods.answering(now)}
+        self._record = self._record.heard(self._scraped, now, born)
+        self._trouble = None
 
     def gone(self) -> None:
         """Have asked a source that does not answer."""
