@@ -78,7 +78,7 @@ def workload(
         demand=demand,
         sums=running_sums(demand),
         counted=np.repeat(np.repeat(tenants.counted, len(seeds), axis=1), per_step, axis=0).astype(np.float32),
-        rising=_first_minutes(_rises(rates), per_step),
+        rising=first_minutes_of_rises(rates, per_step),
         rates=rates,
         days_off=days,
         tenants=np.repeat(np.arange(rates.shape[1] // len(seeds)), len(seeds)),
@@ -86,8 +86,13 @@ def workload(
     )
 
 
-def _rises(rates: Array) -> NDArray[np.bool_]:
-    """The recorded steps with which a rise begins."""
+def first_minutes_of_rises(rates: Array, slices_per_step: int) -> Array:
+    """1 in the slices of the first minutes of each rise. rates: in replicas, by [step, lane]."""
+    return _first_minutes(rises(rates), slices_per_step)
+
+
+def rises(rates: Array) -> NDArray[np.bool_]:
+    """The steps with which a rise begins, of rates in replicas by [step, lane]."""
     sums = running_sums(rates)
     before = (sums[RISE_BEFORE:-1] - sums[: -RISE_BEFORE - 1]) / RISE_BEFORE
     found = np.zeros(rates.shape, bool)
