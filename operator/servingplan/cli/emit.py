@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import click
@@ -83,8 +83,7 @@ def _print(flags: dict[str, Any], make: Make) -> None:
     for plan in plans_from([flags["file"]], flags["name"]):
         start = parse_start(flags["start"], plan.zone)
         end = after_days(start, 7 * flags["weeks"], plan.zone)
-        asked = course(plan, start - AROUND, end + AROUND).asked_function
-        emitted = make(Weeks(plan=plan, wanted=by_the_minute(asked), start=start, end=end))
+        emitted = make(weeks_of(plan, start, end))
         for note in emitted.notes:
             talk(f"Note: {plan.key}: {note}")
         manifests += emitted.manifests
@@ -92,6 +91,12 @@ def _print(flags: dict[str, Any], make: Make) -> None:
         click.echo(yaml_text(manifests), nl=False)
     else:
         emit(JSON, {"apiVersion": "v1", "kind": "List", "items": manifests}, table=str)
+
+
+def weeks_of(plan: Plan, start: datetime, end: datetime) -> Weeks:
+    """What a plan wants on [start, end), to be said in other words."""
+    asked = course(plan, start - AROUND, end + AROUND).asked_function
+    return Weeks(plan=plan, wanted=by_the_minute(asked), start=start, end=end)
 
 
 def _target(plan: Plan) -> TargetRef:

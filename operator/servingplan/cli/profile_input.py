@@ -20,7 +20,7 @@ from servingplan.profiling.formats.format import Context, Format
 from servingplan.profiling.instants import Instants
 from servingplan.profiling.profile import Choices, Profile, Source, profile_of
 from servingplan.profiling.reading import LogReading
-from servingplan.profiling.tally import Tally
+from servingplan.profiling.tally import MINUTE, Counted, Tally
 from servingplan.profiling.week import HOUR, TEN_MINUTES, Across
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ SLOTS = {"hour": HOUR, "10m": TEN_MINUTES}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogFlags:
-    """How logs are to be read. broken: per cent of lines. Everything else as typed."""
+    """How logs are to be read. broken: per cent of lines; paths: `PATHS` where None. Everything else as typed."""
 
     time_zone: str
     log_time_zone: str | None = None
@@ -47,7 +47,7 @@ class LogFlags:
     year: int | None = None
     form: str | None = None
     columns: tuple[str, ...] = ()
-    paths: str = PATHS
+    paths: str | None = None
     broken: float = 1.0
     deferrable: tuple[str, ...] = ()
 
@@ -61,19 +61,28 @@ class WeekFlags:
     holidays: str | None = None
 
 
-def profile_from_logs(files: Sequence[str], log: LogFlags, week: WeekFlags) -> Profile:
-    """The profile of everything that the files log. Raises InputError and UsageError."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Logs:
+    """What logs hold, and how they were read."""
+
+    counted: Counted
+    source: Source
+    zone: ZoneInfo
+
+
+def read_logs(files: Sequence[str], log: LogFlags, *, width: int = MINUTE) -> Logs:
+    """Count what the files log, single requests by `width` seconds. Raises InputError and UsageError."""
     zone = zone_of(log.time_zone, "--time-zone")
     log_zone = zone if log.log_time_zone is None else zone_of(log.log_time_zone, "--log-time-zone")
     start = None if log.start is None else parse_instant(log.start, log_zone, "--start", after=now())
     columns = {meaning: names[-1] for meaning, names in named_values("--column", log.columns, _MEANINGS).items()}
     late = {what: frozenset(values) for what, values in named_values("--deferrable", log.deferrable, _LATE).items()}
     instants = Instants(zone=log_zone, start=start)
-    context = Context(instants=instants, columns=columns, paths=_pattern(log.paths), year=log.year)
+    context = Context(instants=instants, columns=columns, paths=_pattern(log.paths or PATHS), year=log.year)
     reading = LogReading(
         files, context, standard_input=sys.stdin.buffer, form=_format(log.form), broken_share=log.broken / 100
     )
-    tally = Tally(late)
+    tally = Tally(late, width=width)
     tally.add(reading)
     remarks = []
     if instants.naive:
@@ -82,9 +91,14 @@ def profile_from_logs(files: Sequence[str], log: LogFlags, week: WeekFlags) -> P
         told = ", ".join(log.deferrable)
         remarks.append(f"requests with {told} can wait: they are counted, and in no rate of the week")
     source = Source(files=tuple(reading.files), remarks=tuple(remarks))
-    counted = tally.counted
-    first_year = datetime.fromtimestamp(counted.arrivals.start, zone).year
-    return profile_of(counted, source, zone, choices(week, first_year))
+    return Logs(counted=tally.counted, source=source, zone=zone)
+
+
+def profile_from_logs(files: Sequence[str], log: LogFlags, week: WeekFlags) -> Profile:
+    """The profile of everything that the files log. Raises InputError and UsageError."""
+    found = read_logs(files, log)
+    first_year = datetime.fromtimestamp(found.counted.arrivals.start, found.zone).year
+    return profile_of(found.counted, found.source, found.zone, choices(week, first_year))
 
 
 def choices(week: WeekFlags, first_year: int) -> Choices:

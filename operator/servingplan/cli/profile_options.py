@@ -87,6 +87,35 @@ week_options = with_options(
 """The options of how a week is made."""
 
 
+log_options = with_options(
+    click.option(
+        "--log-time-zone", metavar="ZONE", help="Of logged times without an offset.  [default: that of the week]"
+    ),
+    click.option("--start", metavar="T", help="When a log begins that counts its times from 0."),
+    click.option("--year", type=click.IntRange(2000, 2100), help="Of times that name none, as vLLM's."),
+    click.option("--format", "form", metavar="FORMAT", help="Format of all logs.  [default: each is recognised]"),
+    click.option("--column", "columns", multiple=True, metavar="MEANING=NAME", help="Which column is what: time=ts."),
+    click.option("--path", "paths", metavar="REGEX", help="Paths of requests that count.  [default: those for tokens]"),
+    click.option(
+        "--broken",
+        type=click.FloatRange(0, 100),
+        default=1.0,
+        show_default=True,
+        metavar="PERCENT",
+        help="Lines of a file that may be broken.",
+    ),
+    click.option("--deferrable", multiple=True, metavar="WHAT=VALUE", help="Requests that can wait: tenant=nightly."),
+)
+"""The options of how logs are read."""
+
+_LOG_FLAGS = ("log_time_zone", "start", "year", "form", "columns", "paths", "broken", "deferrable")
+
+
+def log_flags(flags: dict[str, Any]) -> dict[str, Any]:
+    """The options of `log_options`, taken out of all that a verb was given."""
+    return {name: flags.pop(name) for name in _LOG_FLAGS}
+
+
 def named_values(option: str, texts: tuple[str, ...], known: tuple[str, ...]) -> dict[str, list[str]]:
     """``tenant=nightly`` as lists by what stands before the sign. Raises UsageError."""
     found: dict[str, list[str]] = {}

@@ -49,6 +49,7 @@ VERBS: Mapping[str, Verb] = {
     "render": _verb("render", _OFFLINE, "Print the objects that the operator would apply."),
     "size": _verb("size", _OFFLINE, "Size a model: weights, KV cache, GPUs, replicas for base, burst and failure."),
     "profile": _verb("profile", _OFFLINE, "Learn the week of a workload from its logs, and suggest a plan."),
+    "simulate": _verb("simulate", _OFFLINE, "Play a plan, and what else one might run, against a trace."),
     "bench": _verb("bench", _OFFLINE, "Measure what one replica serves at the objectives, and what binds it."),
     "evaluate": _verb("evaluate", _OFFLINE, "Say whether a variant is shown to be no worse than what serves."),
     "lint": _verb("lint", _OFFLINE, "Say what KEDA's cron triggers really do in the next year."),

@@ -68,13 +68,17 @@ class Counted:
 
 
 class Tally:
-    """Counts. deferrable: by ``tenant`` or ``priority``, the values of requests that can wait."""
+    """Counts. deferrable: by ``tenant`` or ``priority``, the values of requests that can wait.
 
-    def __init__(self, deferrable: Mapping[str, frozenset[str]] | None = None) -> None:
+    width: seconds, over which arrivals of single requests are counted together.
+    """
+
+    def __init__(self, deferrable: Mapping[str, frozenset[str]] | None = None, *, width: int = MINUTE) -> None:
         stated = deferrable or {}
         self._late_tenants = stated.get("tenant", frozenset())
         self._late_priorities = stated.get("priority", frozenset())
-        self._minutes: Counter[int] = Counter()
+        self._width = width
+        self._counts: Counter[int] = Counter()
         self._steps: dict[float, float] = {}
         self._step = 0.0
         self._deferrable = 0
@@ -94,7 +98,7 @@ class Tally:
             else:
                 self._add_step(each)
         self._count(batch)
-        if self._steps and self._minutes:
+        if self._steps and self._counts:
             raise _unmixable("one file logs requests and another rates: profile them apart")
 
     def _add_step(self, step: Logged) -> None:
@@ -118,16 +122,16 @@ class Tally:
             for at, tokens, hashes in zip(ats, given, blocks, strict=True):
                 if hashes and tokens:
                     self._prefixes.add(at, tokens, hashes)
-        minutes = np.asarray(ats) // MINUTE
+        places = np.asarray(ats) // self._width
         if self._late_tenants or self._late_priorities:
             late = [
                 tenant in self._late_tenants or priority in self._late_priorities
                 for tenant, priority in zip(tenants, priorities, strict=True)
             ]
             self._deferrable += sum(late)
-            minutes = minutes[~np.asarray(late)]
-        found, counts = np.unique(minutes.astype(np.int64), return_counts=True)
-        self._minutes.update(dict(zip(found.tolist(), counts.tolist(), strict=True)))
+            places = places[~np.asarray(late)]
+        found, counts = np.unique(places.astype(np.int64), return_counts=True)
+        self._counts.update(dict(zip(found.tolist(), counts.tolist(), strict=True)))
 
     @property
     def counted(self) -> Counted:
@@ -148,16 +152,15 @@ class Tally:
     def _arrivals(self) -> Arrivals:
         if self._steps:
             return _laid_out(self._steps, self._step, missing=float("nan"))
-        if not self._minutes:
+        if not self._counts:
             message = "no line is a request for tokens: state another --format, or --path for other paths"
             raise InputError(Problem(path="", reason="NoRequests", message=message))
-        return _laid_out(
-            {minute * float(MINUTE): count for minute, count in self._minutes.items()}, MINUTE, missing=0.0
-        )
+        counts = {place * float(self._width): count for place, count in self._counts.items()}
+        return _laid_out(counts, self._width, missing=0.0)
 
 
 _LONGEST_STEPS = 10 * 366 * 24 * 60
-"""Ten years of minutes."""
+"""Ten years of minutes: what an array may hold."""
 
 
 def _laid_out(counts: Mapping[float, float], step: float, *, missing: float) -> Arrivals:

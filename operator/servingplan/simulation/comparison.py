@@ -32,11 +32,15 @@ Tell = Callable[[str, float], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """One policy. setting: None where it has no knob. standings: by scene. played: as recorded, by [slice, 1, 1]."""
+    """One policy. setting: None where it has no knob. standings: by scene. played: as recorded, by [slice, 1, 1].
+
+    calm: what it attains as recorded, in the time by which each scene is judged.
+    """
 
     entrant: Entrant
     setting: float | None
     standings: Mapping[str, Standing]
+    calm: Mapping[str, float | None]
     played: Played
 
     @property
@@ -117,6 +121,7 @@ class _Stage:
     """Where entrants are played: scenes with the same start side by side, as lanes."""
 
     def __init__(self, scenes: Sequence[Scene], model: Model, tell: Tell) -> None:
+        self._scenes = scenes
         groups = (tuple(group) for _, group in groupby(sorted(scenes, key=_start_s), key=_start_s))
         self._groups = [(group, Lanes([scene.world for scene in group])) for group in groups]
         self._model, self._tell = model, tell
@@ -131,7 +136,15 @@ class _Stage:
                 standings[scene.key] = standing(played, lanes, scene, lane=lane)
                 if scene.key == RECORDED:
                     recorded.append(played.lane(lane))
-        return Result(entrant=entrant, setting=setting, standings=standings, played=recorded[0])
+        (calm,) = recorded
+        good, requests = calm.good[:, 0, 0], self._scenes[0].world.trace.requests
+        return Result(
+            entrant=entrant,
+            setting=setting,
+            standings=standings,
+            calm={scene.key: share_of(good, requests * scene.judged) for scene in self._scenes},
+            played=calm,
+        )
 
     def _played(self, entrant: Entrant, setting: float | None, lanes: Lanes, number: int) -> Played:
         return play(

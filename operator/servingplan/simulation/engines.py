@@ -1,8 +1,8 @@
 """What the engines of a simulated fleet would report, and what an operator would see of its replicas.
 
-In: what an operator orders, which replicas are lost, and what the fleet did. Out: an `Observation` with the signals that
-`planning.record` makes of the engines' counters: arrivals, requests in flight and waiting, and nothing else, because a
-fluid knows no tokens.
+In: what an operator orders, which replicas are lost, and what the fleet did. Out: an `Observation` with the signals
+that `planning.record` makes of the engines' counters: arrivals, requests in flight and waiting, and nothing else,
+because a fluid knows no tokens.
 """
 
 from __future__ import annotations

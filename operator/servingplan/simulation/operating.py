@@ -14,7 +14,7 @@ import numpy as np
 from servingplan.planning.plan import Plan
 from servingplan.simulation.arrivals import SLICE_S
 from servingplan.simulation.engines import Engines, Happened, in_flight_at_capacity
-from servingplan.simulation.fleet import Policy, Rules, Seen
+from servingplan.simulation.fleet import Policy, Seen
 from servingplan.simulation.operated import Operated
 from servingplan.simulation.windows import Array
 from servingplan.simulation.world import Lanes, World

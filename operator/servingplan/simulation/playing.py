@@ -44,7 +44,10 @@ def play(
     model: Model = Fluid,
     tell: Callable[[float], None] = lambda _: None,
 ) -> Played:
-    """Follow a policy. stabilization_s: what was wanted at most within it is held. tell: gets the share done, 0 to 1."""
+    """Follow a policy.
+
+    stabilization_s: what was wanted at most within it is held. tell: gets the share that is done, 0 to 1.
+    """
     shape = (settings, len(lanes))
     bounds, servers = lanes.plan.bounds, model(lanes, settings)
     down = SlidingExtreme(np.maximum, max(1, round(stabilization_s / SLICE_S)), shape, 0)

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 import numpy as np
 
+from servingplan.planning.demand import requirements
 from servingplan.planning.plan import Plan
 from servingplan.simulation import policies
 from servingplan.simulation.fleet import Policy, Seen
 from servingplan.simulation.operating import operator
+from servingplan.simulation.trace import SLICE
 from servingplan.simulation.windows import Array, trailing_mean
 from servingplan.simulation.workload import SLICE_S
 from servingplan.simulation.world import Lanes
@@ -63,7 +66,7 @@ class Entrant:
     stabilization_s: float = 0.0
 
 
-_TARGET = Knob(usual=USUAL_TARGET, tried=TARGETS, words=lambda share: f"target {share:.0%} of in-flight at capacity")
+_TARGET = Knob(usual=USUAL_TARGET, tried=TARGETS, words=lambda share: f"target {100 * share:.0f} % of in-flight at capacity")
 _MARGIN = Knob(usual=USUAL_MARGIN, tried=MARGINS, words=lambda margin: f"{margin:g} x the rate of {RATE_WINDOW_S} s")
 
 PLAN = "plan"
@@ -128,7 +131,10 @@ def _schedule(lanes: Lanes, _: Sequence[float]) -> Policy:
 
 
 def _static(lanes: Lanes, _: Sequence[float]) -> Policy:
-    most = np.array([[max(value.replicas for value in lanes.required.values)]], np.float32)
+    """A week at least is looked at: a short trace need not touch the peak."""
+    end = lanes.start + max(lanes.slices * SLICE, timedelta(days=7))
+    levels = requirements(lanes.plan, lanes.start, end).values
+    most = np.full((1, len(lanes)), max(level.replicas for level in levels), np.float32)
     return lambda _i, _seen: most
 
 
@@ -151,7 +157,7 @@ def _with_reserve(lanes: Lanes, policy: Policy) -> Policy:
 
     def wanted(i: int, seen: Seen) -> Array:
         held = np.maximum(seen.held - lanes.reserve[i], 1)
-        return np.maximum(policy(i, replace(seen, held=held)), 1) + lanes.reserve[i]
+        return np.asarray(np.maximum(policy(i, replace(seen, held=held)), 1) + lanes.reserve[i])
 
     return wanted
 

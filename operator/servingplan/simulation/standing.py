@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from servingplan.simulation.playing import Played
 from servingplan.simulation.scenarios.scene import Scene
 from servingplan.simulation.trace import PLANNED_STEP_S, SLICE, planned_rates
+from servingplan.simulation.windows import Array
 from servingplan.simulation.workload import HOUR_S, SLICE_S
 from servingplan.simulation.world import Lanes
 
@@ -27,9 +28,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """Over the time by which a scene is judged. attainment: the share of good requests; rising: of those in the first 15
-    minutes of rises; both None where there was none. Hours are GPU-hours. weekly: shares by hour of the local week,
-    Monday 00:00 first, NaN where no request came.
+    """Over the time by which a scene is judged. Hours are GPU-hours.
+
+    attainment: the share of good requests; rising: of those in the first 15 minutes of rises; both None where there was
+    none. weekly: shares by hour of the local week, Monday 00:00 first, NaN where no request came.
     """
 
     attainment: float | None
@@ -56,8 +58,10 @@ class Standing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Excess:
-    """Requests above the plan in one scene. share: of all. most: the busiest such five minutes, in requests/s, where
-    they begin, and what was planned there; None where nothing was above.
+    """Requests above the plan in one scene.
+
+    share: of all. most: the slice in which the worst five minutes begin, their requests/s and what was planned there;
+    None where nothing was above.
     """
 
     share: float
@@ -80,7 +84,7 @@ def standing(played: Played, lanes: Lanes, scene: Scene, *, lane: int = 0, setti
     )
 
 
-def share_of(good: Floats, requests: Floats) -> float | None:
+def share_of(good: Array | Floats, requests: Floats) -> float | None:
     """The share of requests that are good; None where there are none."""
     total = requests.sum()
     return float((good * requests).sum() / total) if total > 0 else None
@@ -110,7 +114,7 @@ def _weekly(good: Floats, requests: Floats, lanes: Lanes) -> Floats:
     total, met = np.zeros(WEEK_HOURS), np.zeros(WEEK_HOURS)
     np.add.at(total, hours, requests)
     np.add.at(met, hours, requests * good)
-    return np.divide(met, total, out=np.full(WEEK_HOURS, np.nan), where=total > 0)
+    return np.asarray(np.divide(met, total, out=np.full(WEEK_HOURS, np.nan), where=total > 0))
 
 
 def excess(scene: Scene) -> Excess:

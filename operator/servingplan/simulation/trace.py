@@ -71,12 +71,14 @@ class Trace:
         """The slice in which an instant lies."""
         return (instant - self.start) // SLICE
 
+    def index_from(self, instant: datetime) -> int:
+        """The first slice that begins at an instant or after it."""
+        return -((self.start - instant) // SLICE)
+
     def between(self, start: datetime, end: datetime) -> Trace:
         """The part in [start, end). Raises InputError where that is too short."""
-        first, last = max(0, self.index(start)), max(0, -((self.start - end) // SLICE))
-        part = replace(
-            self, start=self.at(first), requests=self.requests[first:last], counted=self.counted[first:last]
-        )
+        first, last = max(0, self.index(start)), max(0, self.index_from(end))
+        part = replace(self, start=self.at(first), requests=self.requests[first:last], counted=self.counted[first:last])
         return _long_enough(part)
 
     def after_a_while(self, while_: timedelta) -> Trace:
@@ -104,7 +106,7 @@ def recorded(counts: NDArray[np.float64], start: datetime, step_s: float, drawin
     return _long_enough(
         Trace(
             start=start,
-            requests=_inside_steps(filled / step_s, round(step_s), drawing),
+            requests=_inside_steps(filled, round(step_s), drawing),
             counted=np.repeat(known, per_step),
             step_s=round(step_s),
             drawn=per_step > 1,
@@ -122,7 +124,7 @@ def planned(plan: Plan, start: datetime, end: datetime, drawing: Drawing) -> Tra
     return _long_enough(
         Trace(
             start=start,
-            requests=_inside_steps(by_step, PLANNED_STEP_S, drawing),
+            requests=_inside_steps(by_step * PLANNED_STEP_S, PLANNED_STEP_S, drawing),
             counted=np.ones(steps * PLANNED_STEP_S // SLICE_S, bool),
             step_s=PLANNED_STEP_S,
             drawn=True,
@@ -138,10 +140,11 @@ def planned_rates(plan: Plan, start: datetime, slices: int) -> NDArray[np.float6
     return np.repeat(values, np.diff(edges))
 
 
-def _inside_steps(rates: NDArray[np.float64], step_s: int, drawing: Drawing) -> NDArray[np.float64]:
+def _inside_steps(counts: NDArray[np.float64], step_s: int, drawing: Drawing) -> NDArray[np.float64]:
+    """The requests of each slice, from those of each step."""
     if step_s == SLICE_S:
-        return rates * SLICE_S
-    drawn = arrivals(rates[:, None], step_s, seeds=[drawing.seed], dispersion=drawing.dispersion)
+        return counts
+    drawn = arrivals(counts[:, None] / step_s, step_s, seeds=[drawing.seed], dispersion=drawing.dispersion)
     return drawn[:, 0, 0].astype(np.float64)
 
 
@@ -156,8 +159,3 @@ def _long_enough(trace: Trace) -> Trace:
 
 def _problem(reason: str, message: str) -> InputError:
     return InputError(Problem(path="", reason=reason, message=message))
-
-
-def seconds(count: float) -> timedelta:
-    """So many seconds as a span."""
-    return timedelta(seconds=count)

@@ -47,7 +47,7 @@ class World:
     silent: NDArray[np.bool_]
 
     def same_until(self, other: World) -> int:
-        """The first slice in which another world of the same plan and rules differs; one more than there are if none."""
+        """The first slice in which another world of the same plan and rules differs; the end where none does."""
         differs = (
             (self.trace.requests != other.trace.requests) | (self.lost != other.lost) | (self.silent != other.silent)
         )
@@ -64,13 +64,27 @@ class World:
         return replace(self, trace=replace(self.trace, counted=counted))
 
 
+def rules_of(plan: Plan, start: timedelta) -> Rules:
+    """How the plan's replicas start, serve and leave. start: from the decision to the first request.
+
+    A request is good if it waits at most what the TTFT objective allows. A replica drains for as long as its longest
+    answer takes: the highest stated quantile of output tokens at the TPOT objective's pace; an owned engine at most for
+    its drainTimeout.
+    """
+    objectives, output = plan.workload.objectives, plan.workload.tokens.output
+    rules = Rules(start_s=start.total_seconds())
+    drain_s = output[-1][1] * objectives.tpot.limit.total_seconds() if output and objectives.tpot else rules.drain_s
+    if plan.engine is not None:
+        drain_s = min(drain_s, plan.engine.drain_timeout.total_seconds())
+    wait_s = rules.wait_limit_s if objectives.ttft is None else objectives.ttft.limit.total_seconds()
+    return replace(rules, drain_s=drain_s, wait_limit_s=wait_s, patience_s=max(rules.patience_s, wait_s))
+
+
 def world(plan: Plan, trace: Trace, rules: Rules) -> World:
     """An ordinary one: nothing is lost. The trace gets a while before it, so that no policy begins cold."""
     warm = trace.after_a_while(_BEFORE + _STARTS_BEFORE * timedelta(seconds=rules.start_s))
     slices = len(warm.requests)
-    return World(
-        plan=plan, trace=warm, rules=rules, lost=np.zeros(slices, np.int64), silent=np.zeros(slices, np.bool_)
-    )
+    return World(plan=plan, trace=warm, rules=rules, lost=np.zeros(slices, np.int64), silent=np.zeros(slices, np.bool_))
 
 
 class Lanes:
@@ -151,4 +165,3 @@ class Lanes:
             tenants=np.arange(len(self)),
             step_s=RATE_STEP_S,
         )
-

@@ -16,6 +16,6 @@ def demand_up(world: World, _: Severity) -> Scene:
     return Scene(
         key="demand-up",
         title="demand up",
-        words=f"{FACTOR - 1:.0%} more requests, all the time",
+        words=f"{100 * (FACTOR - 1):.0f} % more requests, all the time",
         world=replace(world, trace=replace(trace, requests=FACTOR * trace.requests)),
     )

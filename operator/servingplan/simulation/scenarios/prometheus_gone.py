@@ -19,7 +19,7 @@ def prometheus_gone(world: World, _: Severity) -> Scene:
     silent[first:end] = True
     return Scene(
         key="prometheus-gone",
-        title="Prometheus gone",
+        title="no metrics",
         words=f"for {GONE_MIN} minutes from {when(world, first)} on; judged by them",
         world=replace(world, silent=silent),
         first=first,

@@ -21,8 +21,10 @@ class Severity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """key: for programs. words: what happens, and when. first, end: the slices by which it is judged, half-open; all of
-    them where they are not said.
+    """What happens.
+
+    key: for programs. words: what, and when. first, end: the slices by which it is judged, half-open; all of them where
+    they are not said.
     """
 
     key: str

@@ -12,30 +12,32 @@ from servingplan.simulation.workload import rises
 from servingplan.simulation.world import RATE_STEP_S, Lanes, World
 
 GROWS = 1.02
-"""Chance alone makes a step so much larger than the one before."""
+"""Chance alone makes a step so much busier than another."""
 
 _PER_STEP = RATE_STEP_S // SLICE_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worst:
-    """Slices. begin: where the rise begins. top: where it is over, or, in a trace without rises, the busiest minutes."""
+    """Slices. begin: where the rise begins. top: where it is over; in a trace without rises, the busiest minutes."""
 
     begin: int
     top: int
 
 
 def worst(world: World) -> Worst:
-    """The busiest rise, from its first step to the last one that still grows. Only what counts is looked at."""
+    """The busiest rise, the first of equals, from its first step to the last that still grows, among what counts."""
     rates = Lanes([world]).rates[:, 0]
     counted = np.add.reduceat(world.trace.counted, np.arange(len(rates)) * _PER_STEP) == _PER_STEP
-    begun = rises(rates[:, None])[:, 0] & counted
-    found = [(float(rates[_top(rates, step)]), step) for step in np.flatnonzero(begun).tolist()]
-    if not found:
+    rising = rises(rates[:, None])[:, 0] & counted
+    begun = np.flatnonzero(rising & ~np.concatenate([[False], rising[:-1]])).tolist()
+    if not begun:
         busiest = int(np.argmax(np.where(counted, rates, -1)))
         return Worst(begin=busiest * _PER_STEP, top=busiest * _PER_STEP)
-    _, step = max(found, key=lambda each: (each[0], -each[1]))
-    return Worst(begin=step * _PER_STEP, top=_top(rates, step) * _PER_STEP)
+    tops = {step: _top(rates, step) for step in begun}
+    highest = max(rates[top] for top in tops.values())
+    step, top = next((step, top) for step, top in tops.items() if GROWS * rates[top] >= highest)
+    return Worst(begin=step * _PER_STEP, top=top * _PER_STEP)
 
 
 def _top(rates: np.ndarray[tuple[int], np.dtype[np.float32]], step: int) -> int:
