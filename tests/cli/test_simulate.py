@@ -29,7 +29,17 @@ def rates(folder: Path, values: Sequence[float] = MORNING, name: str = "rates.cs
 
 
 def traced(file: str, *more: str) -> tuple[str, ...]:
-    return ("simulate", WORKED_EXAMPLE, "--trace", file, "--start", "2026-12-01T07:00", "--column", "rate=c1_rps", *more)
+    return (
+        "simulate",
+        WORKED_EXAMPLE,
+        "--trace",
+        file,
+        "--start",
+        "2026-12-01T07:00",
+        "--column",
+        "rate=c1_rps",
+        *more,
+    )
 
 
 def found(result):
@@ -52,7 +62,7 @@ def test_json_is_the_contract(cli):
     plan = document["policies"][0]
     assert (plan["policy"], plan["attainment"]) == ("plan", 1.0)
     assert plan["cost"] == pytest.approx(2 * plan["gpuHours"]["total"], abs=0.02)
-    assert document["requests"]["count"] == round((12 * 2 + 12 * 18) * 3600)
+    assert document["requests"]["count"] == (12 * 2 + 12 * 18) * 3600
     assert [scenario["scenario"] for scenario in document["scenarios"]] == list(SCENARIOS)
     assert list(plan["scenarios"]) == list(SCENARIOS)
 

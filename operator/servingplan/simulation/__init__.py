@@ -3,6 +3,11 @@
 In reading order: traces (recorded rates), arrivals (requests inside a recorded step), workload (demand in replicas),
 windows (means and extremes over time), fleet (replicas that start, serve and drain; queues), baselines and foresight
 (the policies), replay (which margin the past fortnight would have paid for), reference (what clairvoyance would
-cost), scorecard and curves (what came of it). Apart from these, one replica of vLLM token by token: tokens,
-tokens_blocks, tokens_scheduler. Numbers go in, numbers come out: nothing here reads a clock.
+cost), scorecard and curves (what came of it).
+
+One plan against a trace, on the same fleet: trace, world, servers (the place of what serves), playing; operating (the
+operator, through engines), rivals, tuning; scenarios, standing, comparison.
+
+Apart from these, one replica of vLLM token by token: tokens, tokens_blocks, tokens_scheduler. Numbers go in, numbers
+come out: nothing here reads a clock.
 """

@@ -66,7 +66,9 @@ class Entrant:
     stabilization_s: float = 0.0
 
 
-_TARGET = Knob(usual=USUAL_TARGET, tried=TARGETS, words=lambda share: f"target {100 * share:.0f} % of in-flight at capacity")
+_TARGET = Knob(
+    usual=USUAL_TARGET, tried=TARGETS, words=lambda share: f"target {100 * share:.0f} % of in-flight at capacity"
+)
 _MARGIN = Knob(usual=USUAL_MARGIN, tried=MARGINS, words=lambda margin: f"{margin:g} x the rate of {RATE_WINDOW_S} s")
 
 PLAN = "plan"
