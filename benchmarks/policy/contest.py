@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from benchmarks.policy.entrants import BASELINES, ours, static_peak
+from benchmarks.policy.entrants import BASELINES, OURS, foresight, static_peak
 from numpy.typing import NDArray
 
 from servingplan.simulation.curves import mean_over
@@ -102,11 +102,8 @@ def hold(tenants: Tenants, case: Case, *, tell: Callable[[str], None]) -> Outcom
     standings = {}
     tell("clairvoyant")
     standings["static peak"] = _standing(static_peak(load, rules, case.scored.first_day), load, case)
-    for name, entrant in BASELINES.items():
+    for name, entrant in (*BASELINES.items(), (OURS, foresight)):
         standings[name] = _standing(entrant(load, rules), load, case)
-        tell(name)
-    for name, ledger in ours(load, rules).items():
-        standings[name] = _standing(ledger, load, case)
         tell(name)
     return Outcome(
         case=case,

@@ -15,7 +15,6 @@ import numpy as np
 from servingplan.simulation import policies
 from servingplan.simulation.fleet import Ledger, Rules, run
 from servingplan.simulation.history import learn
-from servingplan.simulation.replay import choose_margins
 from servingplan.simulation.workload import Workload
 
 SETTINGS = 24
@@ -26,16 +25,12 @@ HPA_STABILIZATION_S = 300.0
 STABILIZATIONS_S = (60.0, HPA_STABILIZATION_S)
 """What policies that bring an autoscaler of their own are tuned over."""
 
-OUR_STABILIZATION_S = 120.0
+OUR_STABILIZATION_S = 60.0
 
 OURS = "foresight"
-ONE_MARGIN = "foresight, one margin for all"
 
-SHARES = tuple(float(share) for share in np.geomspace(0.0002, 0.5, SETTINGS))
-"""Of requests that head room leaves without a replica in time."""
-
-PRICES = tuple(float(price) for price in np.geomspace(100, 400_000, SETTINGS))
-"""Replica-hours a day for missing all requests of a day."""
+PRICES = tuple(float(price) for price in np.geomspace(30, 300_000, SETTINGS))
+"""Replica-hours that it is worth not to miss all requests of a day."""
 
 Entrant: TypeAlias = Callable[[Workload, Rules], Ledger]
 
@@ -83,13 +78,10 @@ def knative_like(load: Workload, rules: Rules) -> Ledger:
     return run(load, policies.knative_like(targets, panics), [HPA_STABILIZATION_S] * SETTINGS, rules)
 
 
-def ours(load: Workload, rules: Rules) -> dict[str, Ledger]:
-    """24 margins side by side; and 24 prices, each of which chooses among these margins every night."""
-    known = learn(load, start_s=rules.start_s, wait_limit_s=rules.wait_limit_s, shares=SHARES)
-    stabilizations = [OUR_STABILIZATION_S] * SETTINGS
-    margins = run(load, policies.foresighted(known), stabilizations, rules)
-    chosen = choose_margins(margins, SHARES, PRICES)
-    return {OURS: run(load, policies.foresighted(known, chosen), stabilizations, rules), ONE_MARGIN: margins}
+def foresight(load: Workload, rules: Rules) -> Ledger:
+    """24 prices of a miss."""
+    known = learn(load, start_s=rules.start_s, wait_limit_s=rules.wait_limit_s, prices=PRICES)
+    return run(load, policies.foresighted(known), [OUR_STABILIZATION_S] * SETTINGS, rules)
 
 
 BASELINES: Mapping[str, Entrant] = {

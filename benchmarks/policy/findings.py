@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from benchmarks.policy.contest import TARGET, Outcome, Standing
-from benchmarks.policy.entrants import ONE_MARGIN, OURS
+from benchmarks.policy.entrants import OURS
 from numpy.typing import NDArray
 
 from servingplan.simulation.curves import cost_at, frontier, interval
@@ -170,4 +170,4 @@ def _reach(best: Hindsight, places: Places, level: float) -> bool:
 
 def baselines(outcome: Outcome) -> list[str]:
     """The names of all policies but ours."""
-    return [name for name in outcome.standings if name not in {OURS, ONE_MARGIN}]
+    return [name for name in outcome.standings if name != OURS]

@@ -77,7 +77,7 @@ def random_learned(draw: np.random.Generator) -> Learned:
         draw.gamma(0.7, 10, SLOTS),
         off=tuple(draw.gamma(0.7, 10, SLOTS)),
         start=SLICE * int(draw.integers(0, 240)),
-        repeats=bool(draw.random() < 0.8),
+        trust=float(draw.choice([0.0, 0.4, 1.0, 1.0, 1.0])),
         rising=HeadRoom(room=draw.normal(0.5, 1), by_hour=tuple(draw.uniform(0.4, 2.5, 24))),
         lasting=HeadRoom(room=draw.normal(0.8, 1), by_hour=tuple(draw.uniform(0.4, 2.5, 24))),
         most=draw.gamma(0.7, 10),
@@ -96,7 +96,8 @@ NAMES = ("observed", "expected", "usual", "now", "known", "ahead", "then", "queu
 
 def as_columns(learned: Learned, s: Signals) -> tuple[float, ...]:
     """A case as the benchmark has it: the usual day by slice, and the slice that it is now."""
-    planned = np.repeat(np.tile(learned.working, 4), 20) * learned.has_profile
+    planned = np.repeat(np.tile(learned.working, 4), 20)
+    used = planned * learned.trust
     i, start, beyond = (s.at - MIDNIGHT) // SLICE, learned.start // SLICE, BEYOND // SLICE
     places = [(datetime.fromtimestamp(minute * 60, UTC) - MIDNIGHT) // SLICE for minute in s.minutes]
     return (
@@ -104,9 +105,9 @@ def as_columns(learned: Learned, s: Signals) -> tuple[float, ...]:
         planned[places].mean() if places else 0.0,
         planned[:2880].mean() if places else 0.0,
         s.arrivals_now / UNIT,
-        planned[i],
-        planned[i : i + start + beyond + 1].max(),
-        planned[i + start + 1 : i + start + beyond + 2].max(),
+        used[i],
+        used[i : i + start + beyond + 1].max(),
+        used[i + start + 1 : i + start + beyond + 2].max(),
         s.waiting.least / UNIT,
         learned.most,
     )
@@ -143,7 +144,6 @@ def test_ten_thousand_random_cases_are_those_of_the_numeric_policy():
             keep_to=sized(seen["ahead"], "lasting"),
             held=np.full(CASES, held),
             backlog_s=seen["queue"],
-            ahead=seen["ahead"],
         )
         assert mine == theirs.astype(int).tolist()
 
@@ -173,7 +173,7 @@ def test_a_peak_that_ends_before_a_replica_would_start_is_kept_for_and_not_raise
     after = decided(at + timedelta(minutes=20), learned=learned, current=8, history=holding(6, 8, before))
 
     assert (keeping.adjustment.extra, keeping.adjustment.reason) == (6, Reason.FEEDBACK_RAISES)
-    assert raising.adjustment.extra == 2  # half the usual rate is always there: three, and one in reserve
+    assert raising.adjustment.extra == 0
     assert after.adjustment.extra == 0
 
 
@@ -258,13 +258,13 @@ def test_the_trail_has_one_step_with_every_term():
     assert len(found.trail) <= 12
     assert (steps["foresight"].value, steps["foresight"].reason) == ("raise", Reason.FORESEEN)
     assert steps["foresight"].message == (
-        "usual 0.5 now, 6 in 10m, busier by 1; 0.5 arrive; 6.1 foreseen, 0 of head room, 0.25 for what waits, 1 in "
+        "usual 0.5 now, 6 in 10m, busier by 1; 0.5 arrive; 6.1 foreseen, 0 of head room, 0.5 for what waits, 1 in "
         "reserve: 8 replicas"
     )
 
 
 def test_without_a_usual_day_it_says_so():
-    found = decided(EIGHT, learned=a_learned(office_day(), repeats=False))
+    found = decided(EIGHT, learned=a_learned(office_day(), trust=0.0))
 
     assert verdict(found).message.startswith("no usual day is used; 0.5 arrive; ")
 

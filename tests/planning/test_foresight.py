@@ -23,7 +23,7 @@ def sized(numbers, *, observed, expected, usual, rate, planned, ahead, room, mos
     size = foresight.with_head_room(
         numbers, forecast, head_room=room, spread=forecast**foresight.SPREAD_POWER, most=most
     )
-    return foresight.replicas(numbers, raise_to=size, keep_to=size, held=held, backlog_s=queue, ahead=ahead)
+    return foresight.replicas(numbers, raise_to=size, keep_to=size, held=held, backlog_s=queue)
 
 
 def test_ten_thousand_random_cases_are_the_same_one_by_one_and_as_arrays():
@@ -65,18 +65,44 @@ def test_more_arrivals_never_give_fewer_replicas(observed, rate, more, expected,
     ],
 )
 def test_raising_and_keeping_look_at_their_own_horizon(raise_to, keep_to, held, replicas):
-    found = foresight.replicas(FLOATS, raise_to=raise_to, keep_to=keep_to, held=held, backlog_s=0.0, ahead=0.0)
+    found = foresight.replicas(FLOATS, raise_to=raise_to, keep_to=keep_to, held=held, backlog_s=0.0)
 
     assert found == replicas
 
 
-def test_waiting_work_is_to_be_served_within_a_minute():
-    assert foresight.replicas(FLOATS, raise_to=2.0, keep_to=2.0, held=2.0, backlog_s=90.0, ahead=0.0) == 4.0
+def test_waiting_work_is_to_be_served_within_half_a_minute():
+    assert foresight.replicas(FLOATS, raise_to=2.0, keep_to=2.0, held=2.0, backlog_s=45.0) == 4.0
 
 
-def test_head_room_ends_above_what_was_ever_needed_but_never_below_the_forecast():
-    def size(forecast: float) -> float:
-        return foresight.with_head_room(FLOATS, forecast, head_room=100.0, spread=1.0, most=10.0)
+@pytest.mark.parametrize(
+    ("forecast", "size"),
+    [
+        pytest.param(3.0, 14.0, id="a bit above the most that was ever needed"),
+        pytest.param(20.0, 50.0, id="a multiple of the forecast, where that is more"),
+    ],
+)
+def test_head_room_ends(forecast, size):
+    found = foresight.with_head_room(FLOATS, forecast, head_room=100.0, spread=1.0, most=10.0)
 
-    assert size(3.0) == pytest.approx(14.0)
-    assert size(20.0) == pytest.approx(20.0)
+    assert found == pytest.approx(size)
+
+
+def test_beyond_the_edge_every_halving_of_what_is_left_costs_the_same():
+    rooms = [foresight.head_room(edge=2.0, excess=0.5, share=foresight.TAIL_SHARE / 2**k) for k in range(4)]
+
+    assert rooms[0] == 2.0
+    assert np.diff(rooms) == pytest.approx([0.5 * np.log(2)] * 3)
+
+
+@pytest.mark.parametrize(
+    ("change", "more"),
+    [
+        pytest.param({"spread": 2.0}, 0.5 * foresight.HOURS, id="its replicas"),
+        pytest.param({"share": 0.03}, 2.0, id="what it leaves"),
+        pytest.param({"price": 200.0}, 100 * (0.01 + foresight.UNSEEN_SHARE / 1.5**2), id="a dearer miss"),
+    ],
+)
+def test_a_loss_is_replicas_and_misses(change, more):
+    usual = {"room": 0.5, "share": 0.01, "spread": 1.0, "price": 100.0}
+
+    assert foresight.loss(FLOATS, **usual | change) - foresight.loss(FLOATS, **usual) == pytest.approx(more)

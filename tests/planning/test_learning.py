@@ -18,7 +18,7 @@ from servingplan.planning.plan import Calendar, PoolCapacity, Rate, TreatAs
 from servingplan.simulation import history
 from servingplan.simulation.windows import running_sums
 from servingplan.simulation.workload import Workload
-from support.foresight import MONDAY, SHARE, UNIT, a_learner, past, restless_offices
+from support.foresight import MONDAY, PRICE, UNIT, a_learner, past, restless_offices
 from support.plans import a_plan
 
 DAYS = 14
@@ -59,22 +59,23 @@ def test_every_morning_knows_what_the_benchmark_knows(demand, mornings, wild):
     if wild:
         demand = np.random.default_rng(3).permutation(demand.reshape(-1, 60)).reshape(-1)
     load = as_workload(demand)
-    known = history.learn(load, start_s=START.total_seconds(), wait_limit_s=10, shares=[SHARE])
-    profile, used = history.profile(load), history.predictable(load)
+    known = history.learn(load, start_s=START.total_seconds(), wait_limit_s=10, prices=[PRICE])
+    profile = history.profile(load)
+    trust = history.trust(load, profile)
 
     for day in mornings:
         found = learn(a_learner(), past(demand), start=START, day=MONDAY + timedelta(days=day))
 
         usual = found.usual_day(a_learner(), found.day)
         assert usual == pytest.approx(profile[day * SLOTS : (day + 1) * SLOTS, 0].tolist(), rel=1e-4)
-        assert found.repeats == bool(used[day, 0])
+        assert found.trust == pytest.approx(trust[day, 0], abs=1e-4)
         assert found.most == pytest.approx(known.most[day, 0], rel=1e-4)
         for room, theirs in ((found.rising, known.rising), (found.lasting, known.lasting)):
             assert room.room == pytest.approx(theirs.head_room[day, 0, 0], rel=1e-3)
             hours = slice(day * 2880, (day + 1) * 2880, 120)
             spread = theirs.spread[hours, 0] / theirs.expected[hours, 0] ** 0.75
             assert room.by_hour == pytest.approx(spread.tolist(), rel=1e-3)
-    assert found.has_profile is not wild
+    assert (found.trust > 0.9) is not wild
 
 
 def test_what_nobody_counted_is_no_zero(demand):

@@ -7,18 +7,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from servingplan.planning import foresight
 from servingplan.simulation import policies
 from servingplan.simulation.fleet import Rules, Seen, run
-from servingplan.simulation.history import learn, predictable, profile
+from servingplan.simulation.history import cheapest_rooms, learn, profile, trust
 from servingplan.simulation.reference import clairvoyant, fluid_bound
-from servingplan.simulation.replay import choose_margins
 from servingplan.simulation.scorecard import Period, above_plan, scored
 from servingplan.simulation.windows import running_sums
 from servingplan.simulation.workload import DAY_S, SLICE_S
 from simulation.recorded import daily, load, tenants
 
 RULES = Rules(start_s=300)
-SHARES = (0.01, 0.1, 0.4)
+PRICES = (3e4, 1e3, 30.0)
 LAST = Period(first_day=3, end_day=4)
 
 MADE = {
@@ -28,7 +28,7 @@ MADE = {
     "cron and rate": lambda some: policies.cron_rate(some, [1.3], [1.0], start_s=300),
     "schedule": lambda some: policies.schedule_alone(some, [1.3], start_s=300),
     "AIBrix": lambda some: policies.knative_like([0.7], [2.0]),
-    "foresight": lambda some: policies.foresighted(learn(some, start_s=300, wait_limit_s=10, shares=[0.1])),
+    "foresight": lambda some: policies.foresighted(learn(some, start_s=300, wait_limit_s=10, prices=[1e3])),
 }
 
 
@@ -126,45 +126,39 @@ def test_a_profile_is_of_earlier_days_and_weighs_days_of_its_kind():
     assert kind[2] == pytest.approx((0.9 * 1 + 0.15 * 9) / 1.05, rel=1e-5)
 
 
-def test_a_tenant_that_never_repeats_itself_gets_no_profile():
-    noise = np.random.default_rng(3).gamma(1, 3, (4 * 144, 1))
+def test_a_profile_is_used_as_far_as_it_told_the_days_before():
+    rng = np.random.default_rng(3)
+    noise = rng.gamma(1, 3, (4 * 144, 1))
+    swaying = daily(4).rates * rng.gamma(2, 0.5, (4 * 144, 1))
 
-    assert predictable(load(tenants(noise)))[2:, 0].tolist() == [0, 0]
-    assert predictable(load(daily(4)))[2:, 0].tolist() == [1, 1]
+    never, somewhat, always = (
+        trust(some, profile(some))[2:, 0] for some in (load(tenants(noise)), load(tenants(swaying)), load(daily(4)))
+    )
+
+    assert always.tolist() == [1, 1]
+    assert (somewhat > 0.5).all()
+    assert (somewhat < 1).all()
+    assert (never < 0.2).all()
 
 
-def test_narrower_margins_hold_no_more_replicas():
+def test_a_dearer_miss_holds_more_replicas():
     some = load(daily(4), dispersion=3.0)
-    known = learn(some, start_s=300, wait_limit_s=10, shares=SHARES)
+    known = learn(some, start_s=300, wait_limit_s=10, prices=PRICES)
 
     hours = scored(run(some, policies.foresighted(known), [60.0] * 3, RULES), LAST).hours[:, 0]
 
-    assert hours[0] >= hours[1] >= hours[2]
+    assert hours[0] > hours[1] > hours[2]
 
 
-def test_chosen_margins_run_as_if_they_were_alone():
-    some = load(daily(4), dispersion=3.0)
-    known = learn(some, start_s=300, wait_limit_s=10, shares=SHARES)
-    everywhere = np.full((4, 1, 1), 1)
+def test_head_room_is_bought_while_it_costs_less_than_what_it_saves():
+    """Errors fall off exponentially with a mean of 1: what is left is what a spread costs, over the price of a miss."""
+    errors = np.random.default_rng(4).exponential(1, (200_000, 1)).astype(np.float32)
+    left = np.array([0.2, 0.02, 0.002])
 
-    alone = run(some, policies.foresighted(known, everywhere), [60.0], RULES)
-    beside = run(some, policies.foresighted(known), [60.0] * 3, RULES)
+    found = cheapest_rooms(errors, np.ones_like(errors), np.ones(1, np.float32), (24 / left).tolist())[:, 0]
 
-    assert alone.good[:, 0] == pytest.approx(beside.good[:, 1], rel=1e-5)
-    assert alone.serving[:, 0] == pytest.approx(beside.serving[:, 1], rel=1e-5)
-
-
-def test_a_higher_price_of_misses_chooses_wider_margins_from_the_past_alone():
-    some = load(daily(5), dispersion=3.0)
-    known = learn(some, start_s=300, wait_limit_s=10, shares=SHARES)
-    ledger = run(some, policies.foresighted(known), [60.0] * 3, RULES)
-
-    chosen = choose_margins(ledger, SHARES, [0.0, 1e3, 1e7])
-    forgotten = replace(ledger, good=np.where(np.arange(120)[:, None, None] >= 96, 0, ledger.good))
-
-    assert chosen[4, :, 0].tolist() == sorted(chosen[4, :, 0].tolist(), reverse=True)
-    assert chosen[4, 0, 0] == 2
-    assert choose_margins(forgotten, SHARES, [0.0, 1e3, 1e7]).tolist() == chosen.tolist()
+    unseen = foresight.UNSEEN_SHARE * 2 / (1 + found) ** 3  # what no day has shown adds to what a spread saves
+    assert np.exp(-found) + unseen == pytest.approx(left, rel=0.2)
 
 
 def test_clairvoyance_costs_no_more_than_any_policy_and_no_less_than_the_fluid_bound():

@@ -19,7 +19,9 @@ from support.signals import a_feedback
 UNIT = 5.0
 """Requests/s that one replica serves."""
 
-SHARE = 0.02
+PRICE = 1000.0
+"""Replica-hours for all requests of a day."""
+
 MONDAY = date(2026, 3, 2)
 SHORT_SIGHTED = a_feedback(max_extra=10, raise_when=RaiseWhen())
 """The same feedback without foresight."""
@@ -31,7 +33,7 @@ def a_learner(**changes: Any) -> Plan:
     """A plan in UTC that looks ahead: its schedule has one replica and one in reserve, and feedback up to ten more."""
     plan = a_plan(
         zone=ZoneInfo("UTC"),
-        feedback=replace(SHORT_SIGHTED, foresight=Foresight(miss_share=Decimal(str(SHARE)))),
+        feedback=replace(SHORT_SIGHTED, foresight=Foresight(miss_price=Decimal(str(PRICE)))),
         capacity=Capacity(points=(PoolCapacity(replicas=1, requests_per_second=Decimal(5)),)),
         base=Rate(requests_per_second=Decimal(3)),
         windows=(),
@@ -48,7 +50,7 @@ def a_learned(working: Sequence[float], **changes: Any) -> Learned:
         start=timedelta(minutes=10),
         working=tuple(working),
         off=tuple(working),
-        repeats=True,
+        trust=1.0,
         rising=NO_NEED,
         lasting=NO_NEED,
         most=20.0,

@@ -29,9 +29,9 @@ SIGNAL = "foresight"
 class Terms:
     """Everything that foresight weighs, in replicas of the smallest pool.
 
-    profile: usual now; ahead: the most that is usual until a start from now, then: from there on; all 0 where the
-    profile is not used. rising, lasting: forecasts; their sizes are with head room. backlog: waiting work, in seconds
-    of one replica. raise_to, keep_to: whole replicas.
+    profile: usual now; ahead: the most that is usual until a start from now, then: from there on; all as far as the
+    profile is trusted. rising, lasting: forecasts; their sizes are with head room. backlog: waiting work, in seconds of
+    one replica. raise_to, keep_to: whole replicas.
     """
 
     profile: float
@@ -73,7 +73,7 @@ def foreseen(case: Case) -> Verdict:
 def terms(plan: Plan, signals: Signals, learned: Learned, *, now: float, rising: HeadRoom, lasting: HeadRoom) -> Terms:
     """All terms as of the readings. now: the rate, in requests/s."""
     at, served = signals.at, at_start(signals.at, learned)
-    used = float(learned.has_profile)
+    used = learned.trust if learned.has_profile else 0.0
     profile = used * learned.planned(plan, at)
     ahead = used * learned.most_planned(plan, at, served + BEYOND)
     then = used * learned.most_planned(plan, served + SLICE, served + SLICE + BEYOND)
@@ -86,7 +86,7 @@ def terms(plan: Plan, signals: Signals, learned: Learned, *, now: float, rising:
     )
     backlog_s = signals.waiting.least / learned.unit
     raise_to, keep_to = (
-        foresight.replicas(FLOATS, raise_to=soon_size, keep_to=until_size, held=held, backlog_s=backlog_s, ahead=ahead)
+        foresight.replicas(FLOATS, raise_to=soon_size, keep_to=until_size, held=held, backlog_s=backlog_s)
         for held in (0.0, math.inf)
     )
     return Terms(
@@ -153,8 +153,11 @@ def _words(found: Terms, learned: Learned, *, wants: int, reserve: int) -> str:
     """Every term, in the order in which they are weighed."""
     profile = "no usual day is used"
     if learned.has_profile:
-        start = format_duration(learned.start)
-        profile = f"usual {found.profile:.2g} now, {found.then:.2g} in {start}, busier by {found.level:.2g}"
+        start, trusted = (
+            format_duration(learned.start),
+            f" (trusted by {learned.trust:.0%})" if learned.trust < 1 else "",
+        )
+        profile = f"usual{trusted} {found.profile:.2g} now, {found.then:.2g} in {start}, busier by {found.level:.2g}"
     room, waiting = found.rising_size - found.rising, found.backlog_s / foresight.BACKLOG_S
     return (
         f"{profile}; {found.now:.2g} arrive; {found.rising:.2g} foreseen, {room:.2g} of head room, {waiting:.2g} for "

@@ -61,14 +61,24 @@ LEAST_SPREAD = 0.1
 SPREAD_POWER = 0.75
 """Head room grows like rate^0.75: between independent requests (0.5) and everything swaying together (1)."""
 
-PROFILE_SHARE = 0.5
-"""Of what the profile foresees, what is kept whatever the rates say: a replica that starts would come too late."""
+CAP_OF_MOST, CAP_OF_FORECAST = 1.4, 2.5
+"""Head room ends at the larger of so many times the most that was ever needed and the forecast: a learned tail is no
+reason to build a hall, and who starts from nothing has needed little so far."""
 
-HEAD_ROOM_CAP = 1.4
-"""Head room ends at this multiple of the most that was ever needed: a learned tail is no reason to build a hall."""
+BACKLOG_S = 30.0
+"""Waiting work is to be served within half a minute."""
 
-BACKLOG_S = 60.0
-"""Waiting work is to be served within a minute."""
+TAIL_SHARE = 0.05
+"""Of requests. Beyond the errors of so many, a few days have too few to count: a tail of their mean excess goes on."""
+
+UNSEEN_SHARE = 0.03
+"""Of requests. What head room of nothing would leave of what no day has shown yet; of one spread a quarter of it."""
+
+HOURS = 24
+"""Of a day: prices of misses are of a day's."""
+
+SHARES = tuple(TAIL_SHARE * 2.0 ** (step / 4) for step in range(-56, 18))
+"""Of requests that head room may leave: those among which the cheapest is looked for, a fifth apart."""
 
 SMALLEST = 1e-4
 """Replicas. Rounding errors of that size start no replica."""
@@ -108,20 +118,34 @@ def foreseen(numbers: Numbers, rates: Rates, profile: Profile) -> Number:
 
 
 def with_head_room(numbers: Numbers, forecast: Number, *, head_room: Number, spread: Number, most: Number) -> Number:
-    """The forecast with its head room: head_room x spread, up to 1.4 times the most that was needed so far."""
-    cap = numbers.maximum(forecast, HEAD_ROOM_CAP * most)
+    """The forecast with its head room: head_room x spread. most: what was needed at most so far."""
+    cap = numbers.maximum(CAP_OF_FORECAST * forecast, CAP_OF_MOST * most)
     return numbers.minimum(forecast + head_room * spread, cap)
 
 
-def replicas(
-    numbers: Numbers, *, raise_to: Number, keep_to: Number, held: Number, backlog_s: Number, ahead: Number
-) -> Number:
-    """Whole replicas: at least `raise_to`, of those `held` as many as `keep_to`, never less than half the profile.
+def head_room(*, edge: Number, excess: Number, share: float) -> Number:
+    """The head room that leaves so small a share of requests: errors beyond the edge fall off exponentially.
+
+    edge: what leaves `TAIL_SHARE`. excess: the mean of what errors beyond the edge have on top of it.
+    """
+    return edge + excess * math.log(TAIL_SHARE / share)
+
+
+def loss(numbers: Numbers, *, room: Number, share: Number, spread: Number, price: Number) -> Number:
+    """What a head room costs in a day, in replica-hours: its replicas, and the requests that it leaves, at a price.
+
+    share: of requests, as far as days have shown. spread: the mean of a day. price: of missing all requests of a day.
+    """
+    unseen = UNSEEN_SHARE / (1 + numbers.maximum(room, 0.0)) ** 2
+    return HOURS * spread * room + price * (share + unseen)
+
+
+def replicas(numbers: Numbers, *, raise_to: Number, keep_to: Number, held: Number, backlog_s: Number) -> Number:
+    """Whole replicas: at least `raise_to`, and of those `held` as many as `keep_to`.
 
     backlog_s: waiting work, in seconds of one replica.
     """
     backlog = backlog_s / BACKLOG_S
     rise = numbers.ceil(raise_to + backlog - SMALLEST)
     keep = numbers.ceil(keep_to + backlog - SMALLEST)
-    floor = numbers.ceil(PROFILE_SHARE * ahead - SMALLEST)
-    return numbers.maximum(numbers.maximum(rise, numbers.minimum(held, keep)), floor)
+    return numbers.maximum(rise, numbers.minimum(held, keep))

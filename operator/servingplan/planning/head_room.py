@@ -6,13 +6,14 @@ In: `Days`, and the usual day as it was known on each of them. Out: `HeadRoom` f
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
 from servingplan.planning import foresight
-from servingplan.planning.foresight import FLOATS, Profile, Rates
-from servingplan.planning.learned import BEYOND, LEVEL_S, NOW_S, SLICE, SLOTS, HeadRoom
+from servingplan.planning.foresight import FLOATS, SHARES, TAIL_SHARE, Profile, Rates
+from servingplan.planning.learned import BEYOND, FEWEST_DAYS, LEVEL_S, NOW_S, SLICE, SLOTS, HeadRoom
 from servingplan.planning.past_days import PER_MINUTE, SLICE_S, Days
 
 HOUR_LEAST, HOUR_MOST = 0.4, 2.5
@@ -31,20 +32,20 @@ class _Sample:
 
     error: float
     weight: float
+    spread: float
     hour: int
 
 
 def head_rooms(
-    share: float, days: Days, profiles: Sequence[Sequence[float]], repeats: Sequence[bool], start: int
+    price: float, days: Days, profiles: Sequence[Sequence[float]], trust: Sequence[float], start: int
 ) -> tuple[HeadRoom, HeadRoom]:
     """Head room for the need one start from now, and for the most until then. start: in slices.
 
-    A replica that is let go is missed at once, so that head room is to leave half as many requests there.
+    price: in replica-hours, of missing all requests of a day.
     """
     planned = [profiles[place][slot] for place, slot in zip(days.place, days.slot, strict=True)]
-    used = [float(repeats[place]) for place in days.place]
-    usual = [sum(profile) / SLOTS * each for profile, each in zip(profiles, repeats, strict=True)]
-    rates = _rates(days, [value * each for value, each in zip(planned, used, strict=True)], usual)
+    used = [trust[place] for place in days.place]
+    rates = _rates(days, planned, [sum(profile) / SLOTS for profile in profiles])
     rising = _samples(
         days, rates, planned, used, need=_coming(days.need[start + 1 :], _BEYOND + 1),
         ahead=_coming(planned[start + 1 :], _BEYOND + 1), horizon=start + _BEYOND, past=start + _BEYOND + 2,
@@ -53,17 +54,22 @@ def head_rooms(
         days, rates, planned, used, need=_coming(days.need, start + _BEYOND + 1),
         ahead=_coming(planned, start + _BEYOND + 1), horizon=start + _BEYOND, past=start + _BEYOND + 1,
     )  # fmt: skip
-    return _head_room(rising, share), _head_room(lasting, share / 2)
+    return _head_room(rising, price), _head_room(lasting, price)
 
 
-def _rates(days: Days, known: Sequence[float], usual: Sequence[float]) -> list[Rates]:
+def first_that_counts(days: int) -> int:
+    """Of so many days, the first one whose errors count: the very first had no profile, and counts until two did."""
+    return 1 if days > FEWEST_DAYS else 0
+
+
+def _rates(days: Days, planned: Sequence[float], usual: Sequence[float]) -> list[Rates]:
     """The rates of every minute, as they were known then."""
     there = [
-        value * (1 - after + before) for value, before, after in zip(known, days.gaps, days.gaps[1:], strict=False)
+        value * (1 - after + before) for value, before, after in zip(planned, days.gaps, days.gaps[1:], strict=False)
     ]
     expected = [0.0, *accumulate(there)]
     found = []
-    for i in range(0, len(known), PER_MINUTE):
+    for i in range(0, len(planned), PER_MINUTE):
         mean = usual[days.place[i]]
         level = foresight.level(
             FLOATS,
@@ -88,16 +94,16 @@ def _samples(
     past: int,
 ) -> list[_Sample]:
     """One forecast a minute, where all was counted from the minutes before it until it is known how wrong it was."""
-    found = []
+    found, first = [], first_that_counts(len(days.dates))
     for minute in range(len(rates) - -(-past // PER_MINUTE)):
         i = minute * PER_MINUTE
-        if days.gaps[i + past] > days.gaps[max(0, i - _LONGEST_NOW)]:
+        if days.place[i] < first or days.gaps[i + past] > days.gaps[max(0, i - _LONGEST_NOW)]:
             continue
         profile = Profile(now=planned[i] * used[i], ahead=ahead[i] * used[i])
         expected = foresight.foreseen(FLOATS, rates[minute], profile)
         weight = (days.sums[i + horizon] - days.sums[i]) / horizon
-        error = (need[i] - expected) / expected**foresight.SPREAD_POWER
-        found.append(_Sample(error=error, weight=weight, hour=days.hour[i]))
+        spread = expected**foresight.SPREAD_POWER
+        found.append(_Sample(error=(need[i] - expected) / spread, weight=weight, spread=spread, hour=days.hour[i]))
     return found
 
 
@@ -111,17 +117,38 @@ def _coming(values: Sequence[float], window: int) -> list[float]:
     return result
 
 
-def _head_room(samples: Sequence[_Sample], share: float) -> HeadRoom:
-    """The error that leaves `share` of all requests beyond it, each hour of the day with a spread of its own."""
+def _head_room(samples: Sequence[_Sample], price: float) -> HeadRoom:
+    """The head room with the least loss, each hour of the day with a spread of its own."""
     by_hour = _spread_by_hour(samples)
+    spread = sum(sample.spread * by_hour[sample.hour] for sample in samples) / max(len(samples), 1)
     ranked = sorted((sample.error / by_hour[sample.hour], sample.weight) for sample in samples)
-    wanted, reached = (1 - share) * sum(weight for _, weight in ranked), 0.0
-    room = 0.0
-    for room, weight in ranked:  # noqa: B007  the last one that was looked at is the answer
-        reached += weight
-        if reached >= wanted:
-            break
+
+    def loss(candidate: tuple[float, float]) -> float:
+        share, room = candidate
+        found: float = foresight.loss(FLOATS, room=room, share=share, spread=spread, price=price)
+        return found
+
+    _, room = min(_candidates(ranked), key=loss)
     return HeadRoom(room=room, by_hour=tuple(by_hour))
+
+
+def _candidates(ranked: Sequence[tuple[float, float]]) -> Iterator[tuple[float, float]]:
+    """Shares of requests with the head room that leaves them. ranked: errors from the least on, with their weights."""
+    if not ranked:
+        yield 1.0, 0.0
+        return
+    reached = list(accumulate(weight for _, weight in ranked))
+    total = reached[-1]
+
+    def leaving(share: float) -> float:
+        return ranked[min(bisect_left(reached, (1 - share) * total), len(ranked) - 1)][0]
+
+    edge = leaving(TAIL_SHARE)
+    beyond = sum((error - edge) * weight for error, weight in ranked if error > edge)
+    excess = beyond / max(TAIL_SHARE * total, _LEAST)
+    for share in SHARES:
+        tail = share < TAIL_SHARE
+        yield share, foresight.head_room(edge=edge, excess=excess, share=share) if tail else leaving(share)
 
 
 def _spread_by_hour(samples: Sequence[_Sample]) -> list[float]:

@@ -70,7 +70,7 @@ class Learned:
 
     day: the local date that it was learned for, from the days before it. days: how many there were, by the minutes
     that were counted. unit: requests/s that are 1. start: how long a replica takes, which head room was learned for.
-    working, off: the usual day by slot, of both kinds. repeats: whether days repeat each other, so that it is used.
+    working, off: the usual day by slot, of both kinds. trust: how far it is used, 0 to 1.
     rising: of the need one start from now; lasting: of the most until then; None where less than a day was counted.
     most: what was needed at most. recent: the minutes before it was learned.
     """
@@ -81,7 +81,7 @@ class Learned:
     start: timedelta
     working: Sequence[float]
     off: Sequence[float]
-    repeats: bool
+    trust: float
     rising: HeadRoom | None
     lasting: HeadRoom | None
     most: float
@@ -90,7 +90,7 @@ class Learned:
     @property
     def has_profile(self) -> bool:
         """Whether there is a usual day that says something about the next one."""
-        return self.repeats and self.days >= FEWEST_DAYS
+        return self.trust > 0 and self.days >= FEWEST_DAYS
 
     def usual_day(self, plan: Plan, day: date) -> Sequence[float]:
         """The usual day of the date's kind, by slot."""

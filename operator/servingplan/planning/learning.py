@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
-from itertools import pairwise
 
 from servingplan.planning.head_room import head_rooms
-from servingplan.planning.learned import LEVEL_S, MINUTE, SLICE, SLOTS, Learned, Past, is_day_off
+from servingplan.planning.learned import FEWEST_DAYS, LEVEL_S, MINUTE, SLICE, SLOTS, Learned, Past, is_day_off
 from servingplan.planning.past_days import Days
 from servingplan.planning.plan import Plan
 from servingplan.planning.sizing import capacity_per_replica
@@ -26,8 +25,8 @@ AGE_WEIGHT = 0.9
 OTHER_CLASS_WEIGHT = 0.15
 """What a working day weighs in the profile of a day off, and the other way round."""
 
-PREDICTABLE = 0.5
-"""Where a day says less of the next one than this (correlation at 24 h), the profile is not used."""
+TRUSTED_FROM = 0.7
+"""Where what the profile said went with what came at least so well (correlation), it is used as it is."""
 
 _LEAST = 1e-9
 """So that days without arrivals have a correlation, of 0."""
@@ -45,11 +44,11 @@ def learn(plan: Plan, past: Past, *, start: timedelta, day: date) -> Learned:
     off = [is_day_off(plan, each) for each in (*days.dates, day)]
     slots = days.slot_means()
     profiles = [_profile(slots[:place], off[:place], is_off=off[place]) for place in range(len(slots) + 1)]
-    repeats = [_repeats(slots[:place]) for place in range(len(slots) + 1)]
+    trust = [_trust(profiles[:place], slots[:place]) for place in range(len(slots) + 1)]
     slices = round(start / SLICE)
     rising, lasting = (None, None)
     if days.counted >= timedelta(days=1):
-        rising, lasting = head_rooms(_miss_share(plan), days, profiles, repeats, slices)
+        rising, lasting = head_rooms(_miss_price(plan), days, profiles, trust, slices)
     return Learned(
         day=day,
         days=days.counted / timedelta(days=1),
@@ -57,7 +56,7 @@ def learn(plan: Plan, past: Past, *, start: timedelta, day: date) -> Learned:
         start=slices * SLICE,
         working=_profile(slots, off[:-1], is_off=False),
         off=_profile(slots, off[:-1], is_off=True),
-        repeats=repeats[-1],
+        trust=trust[-1],
         rising=rising,
         lasting=lasting,
         most=max(days.need, default=math.inf),
@@ -65,10 +64,10 @@ def learn(plan: Plan, past: Past, *, start: timedelta, day: date) -> Learned:
     )
 
 
-def _miss_share(plan: Plan) -> float:
+def _miss_price(plan: Plan) -> float:
     if plan.feedback is None or plan.feedback.foresight is None:
         raise ValueError(f"plan {plan.key} asks for no foresight")
-    return float(plan.feedback.foresight.miss_share)
+    return float(plan.feedback.foresight.miss_price)
 
 
 def _recent(past: Past) -> Past:
@@ -96,20 +95,20 @@ def _weighted_mean(pairs: Iterable[tuple[float, float]]) -> float:
     return sum(value * weight for value, weight in known) / total if total else 0.0
 
 
-def _repeats(slots: Sequence[Sequence[float]]) -> bool:
-    """Whether days repeat each other: the correlation at 24 hours. Of a single day nobody can tell."""
-    if len(slots) < 2:
-        return True
+def _trust(profiles: Sequence[Sequence[float]], slots: Sequence[Sequence[float]]) -> float:
+    """How far the profile is used, 0 to 1: by how well it told all days but the first. Of one nobody can tell."""
+    if len(slots) < FEWEST_DAYS:
+        return 1.0
     pairs = [
-        (one, next_)
-        for day, following in pairwise(slots)
-        for one, next_ in zip(day, following, strict=True)
-        if not (math.isnan(one) or math.isnan(next_))
+        (said, came)
+        for profile, day in zip(profiles[1:], slots[1:], strict=True)
+        for said, came in zip(profile, day, strict=True)
+        if not math.isnan(came)
     ]
     if not pairs:
-        return False
+        return 0.0
     means = [sum(side) / len(pairs) for side in zip(*pairs, strict=True)]
-    offsets = [(one - means[0], next_ - means[1]) for one, next_ in pairs]
+    offsets = [(said - means[0], came - means[1]) for said, came in pairs]
     scale = math.sqrt(sum(a * a for a, _ in offsets) * sum(b * b for _, b in offsets))
     correlation: float = sum(a * b for a, b in offsets) / max(scale, _LEAST)
-    return correlation >= PREDICTABLE
+    return min(max(correlation / TRUSTED_FROM, 0.0), 1.0)

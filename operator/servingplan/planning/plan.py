@@ -282,10 +282,10 @@ class RaiseWhen:
 class Foresight:
     """Raises by what the last days say of the next minutes.
 
-    miss_share: of requests, what head room may leave without a replica in time.
+    miss_price: replica-hours that it is worth not to miss all requests of a day; 1 % of them is worth a hundredth.
     """
 
-    miss_share: Decimal
+    miss_price: Decimal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,8 @@
 """What a policy costs and where it fails, on virtual time: a fluid model of many tenants at once.
 
 In reading order: traces (recorded rates), arrivals (requests inside a recorded step), workload (demand in replicas),
-windows (means and extremes over time), fleet (replicas that start, serve and drain; queues), baselines and foresight
-(the policies), replay (which margin the past fortnight would have paid for), reference (what clairvoyance would
-cost), scorecard and curves (what came of it).
+windows (means and extremes over time), fleet (replicas that start, serve and drain; queues), history (what foresight
+learned by each morning), policies, reference (what clairvoyance would cost), scorecard and curves (what came of it).
 
 One plan against a trace, on the same fleet: trace, world, servers (the place of what serves), playing; operating (the
 operator, through engines), rivals, tuning; scenarios, standing, comparison.

@@ -13,7 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from servingplan.planning import foresight
-from servingplan.planning.foresight import Profile, Rates
+from servingplan.planning.foresight import SHARES, TAIL_SHARE, Profile, Rates
+from servingplan.planning.head_room import HOUR_LEAST, HOUR_MOST, first_that_counts
+from servingplan.planning.learned import BEYOND_START_S, LEVEL_S, NOW_S
+from servingplan.planning.learning import AGE_WEIGHT, OTHER_CLASS_WEIGHT, TRUSTED_FROM
 from servingplan.simulation.windows import (
     Array,
     coming_maximum,
@@ -23,27 +26,6 @@ from servingplan.simulation.windows import (
     trailing_mean,
 )
 from servingplan.simulation.workload import DAY_S, HOUR_S, SLICE_S, Workload, needed
-
-AGE_WEIGHT = 0.9
-"""What a day of the profile weighs against the day after it."""
-
-OTHER_CLASS_WEIGHT = 0.15
-"""What a working day weighs in the profile of a day off, and the other way round."""
-
-LEVEL_S = 3 * HOUR_S
-"""Over how long today is compared with the profile."""
-
-NOW_S = (60, 120, 300)
-"""Over how long the rate now is looked at; the largest counts."""
-
-BEYOND_START_S = 45
-"""How much longer than a start a horizon is: the decision, and its rounding to slices."""
-
-PREDICTABLE = 0.5
-"""Where a day says less of the next one than this (correlation at 24 h), the profile is not used."""
-
-HOUR_LEAST, HOUR_MOST = 0.4, 2.5
-"""How far the spread of an hour of the day may be from that of the whole day."""
 
 SAMPLE = 2
 """Every how many slices a forecast is judged: once a minute, as the operator's history has it."""
@@ -65,13 +47,12 @@ class Forecast:
 class History:
     """What the policy knows, for one start time.
 
-    rising: of the need one start from now. lasting: of the most until then. ahead: the most of the profile until then,
-    0 where the profile is not used. most: what was needed at most on earlier days, by [day, lane].
+    rising: of the need one start from now. lasting: of the most until then. most: what was needed at most on earlier
+    days, by [day, lane].
     """
 
     rising: Forecast
     lasting: Forecast
-    ahead: Array
     most: Array
 
 
@@ -91,41 +72,56 @@ def profile(load: Workload) -> Array:
     return result.reshape(-1, rates.shape[-1])
 
 
-def predictable(load: Workload) -> Array:
-    """1 on days, by [day, lane], whose earlier days repeat each other: correlation at 24 h, from day 2 on."""
+def trust(load: Workload, steps: Array) -> Array:
+    """How far the profile is used, by [day, lane], 0 to 1: by how well it told the earlier days, from day 2 on.
+
+    steps: what `profile` said.
+    """
     per_day = DAY_S // load.step_s
     days = len(load.rates) // per_day
     result = np.ones((days, load.rates.shape[1]), np.float32)
     for day in range(2, days):
-        known = load.rates[: day * per_day].astype(np.float64)
-        first, second = known[:-per_day], known[per_day:]
-        first, second = first - first.mean(axis=0), second - second.mean(axis=0)
-        scale = np.sqrt((first**2).sum(axis=0) * (second**2).sum(axis=0))
-        correlation = (first * second).sum(axis=0) / np.maximum(scale, 1e-9)
-        result[day] = correlation >= PREDICTABLE
+        known = slice(per_day, day * per_day)
+        said, came = steps[known].astype(np.float64), load.rates[known].astype(np.float64)
+        said, came = said - said.mean(axis=0), came - came.mean(axis=0)
+        scale = np.sqrt((said**2).sum(axis=0) * (came**2).sum(axis=0))
+        correlation = (said * came).sum(axis=0) / np.maximum(scale, 1e-9)
+        result[day] = np.clip(correlation / TRUSTED_FROM, 0, 1)
     return result
 
 
-def weighted_quantiles(values: Array, weights: Array, shares: Sequence[float]) -> Array:
-    """By [share, lane]: the value below which the share of all weight lies. values, weights: by [sample, lane]."""
-    order = np.argsort(values, axis=0)
-    ranked = np.take_along_axis(values, order, axis=0)
+def cheapest_rooms(errors: Array, weights: Array, spread: Array, prices: Sequence[float]) -> Array:
+    """The head room with the least loss, by [price, lane]. errors, weights: by [sample, lane]; spread: by [lane]."""
+    order = np.argsort(errors, axis=0)
+    ranked = np.take_along_axis(errors, order, axis=0)
     reached = np.cumsum(np.take_along_axis(weights, order, axis=0), axis=0, dtype=np.float64)
-    lanes = np.arange(values.shape[1])
-    places = [np.minimum((reached < share * reached[-1]).sum(axis=0), len(values) - 1) for share in shares]
-    return np.stack([ranked[place, lanes] for place in places])
+    total, lanes = reached[-1], np.arange(errors.shape[1])
+
+    def leaving(share: float) -> Array:
+        places = np.minimum((reached < (1 - share) * total).sum(axis=0), len(errors) - 1)
+        return np.asarray(ranked[places, lanes])
+
+    edge = leaving(TAIL_SHARE)
+    beyond = (np.maximum(errors - edge, 0) * weights).sum(axis=0, dtype=np.float64)
+    excess = beyond / np.maximum(TAIL_SHARE * total, 1e-9)
+    rooms = np.stack(
+        [
+            foresight.head_room(edge=edge, excess=excess, share=share) if share < TAIL_SHARE else leaving(share)
+            for share in SHARES
+        ]
+    )
+    shares = np.array(SHARES)[:, None]
+    losses = [foresight.loss(np, room=rooms, share=shares, spread=spread, price=price) for price in prices]
+    return np.stack([rooms[loss.argmin(axis=0), lanes] for loss in losses]).astype(np.float32)
 
 
-def learn(load: Workload, *, start_s: float, wait_limit_s: float, shares: Sequence[float]) -> History:
-    """What is known at each slice. shares: of requests, what head room is to leave without a replica in time.
-
-    A replica that is let go is missed at once, so that head room is to leave half as many there.
-    """
+def learn(load: Workload, *, start_s: float, wait_limit_s: float, prices: Sequence[float]) -> History:
+    """What is known at each slice. prices: replica-hours that it is worth not to miss all requests of a day."""
     steps = profile(load)
-    used = np.repeat(predictable(load), DAY_S // SLICE_S, axis=0)
+    used = np.repeat(trust(load, steps), DAY_S // SLICE_S, axis=0)
     planned = load.by_slice(steps)
     known = planned * used
-    rates = _rates(load, known, load.by_slice(_day_means(steps, DAY_S // load.step_s)) * used)
+    rates = _rates(load, planned, load.by_slice(_day_means(steps, DAY_S // load.step_s)))
     start = round(start_s / SLICE_S)
     beyond = -(-BEYOND_START_S // SLICE_S)
     need = needed(load, wait_limit_s)
@@ -134,11 +130,9 @@ def learn(load: Workload, *, start_s: float, wait_limit_s: float, shares: Sequen
     coming = coming_maximum(later(need, start + 1), beyond + 1)
     until = coming_maximum(need, start + beyond + 1)
     weights, past = coming_mean(load.sums, start + beyond), start + beyond + 1
-    halves = [share / 2 for share in shares]
     return History(
-        rising=_forecast(rates, Profile(now=known, ahead=then), coming, weights=weights, past=past + 1, shares=shares),
-        lasting=_forecast(rates, Profile(now=known, ahead=ahead), until, weights=weights, past=past, shares=halves),
-        ahead=ahead,
+        rising=_forecast(rates, Profile(now=known, ahead=then), coming, weights=weights, past=past + 1, prices=prices),
+        lasting=_forecast(rates, Profile(now=known, ahead=ahead), until, weights=weights, past=past, prices=prices),
         most=_most_before(need),
     )
 
@@ -149,9 +143,9 @@ def _most_before(need: Array) -> Array:
     return np.concatenate([np.full_like(most[:1], np.inf), most[:-1]])
 
 
-def _rates(load: Workload, known: Array, usual: Array) -> Rates:
+def _rates(load: Workload, planned: Array, usual: Array) -> Rates:
     observed = trailing_mean(load.sums, LEVEL_S // SLICE_S)
-    expected = trailing_mean(running_sums(known), LEVEL_S // SLICE_S)
+    expected = trailing_mean(running_sums(planned), LEVEL_S // SLICE_S)
     now = np.max([trailing_mean(load.sums, seconds // SLICE_S) for seconds in NOW_S], axis=0)
     today = foresight.level(np, observed=observed, expected=expected, usual=usual)
     return Rates(now=now, level=np.where(usual > 0, today, 1).astype(np.float32))
@@ -163,7 +157,7 @@ def _day_means(steps: Array, per_day: int) -> Array:
 
 
 def _forecast(
-    rates: Rates, known: Profile, need: Array, *, weights: Array, past: int, shares: Sequence[float]
+    rates: Rates, known: Profile, need: Array, *, weights: Array, past: int, prices: Sequence[float]
 ) -> Forecast:
     """A forecast with the head room that its errors on earlier days ask for.
 
@@ -172,15 +166,16 @@ def _forecast(
     expected = foresight.foreseen(np, rates, known).astype(np.float32)
     spread = (expected**foresight.SPREAD_POWER).astype(np.float32)
     errors, per_day = ((need - expected) / spread)[::SAMPLE], DAY_S // SLICE_S // SAMPLE
-    weights = weights[::SAMPLE]
     days = len(errors) // per_day
-    rooms = [np.full((len(shares), errors.shape[1]), UNLEARNED, np.float32)]
+    rooms = [np.full((len(prices), errors.shape[1]), UNLEARNED, np.float32)]
     hours = [np.ones((24, errors.shape[1]), np.float32)]
     for day in range(1, days):
-        end = day * per_day - -(-past // SAMPLE)
-        by_hour, hour = _spread_by_hour(errors[:end], weights[:end])
+        of = slice(per_day * first_that_counts(day), day * per_day - -(-past // SAMPLE))
+        seen, came = errors[of], weights[::SAMPLE][of]
+        by_hour, hour = _spread_by_hour(seen, came)
+        wide = (spread[::SAMPLE][of] * by_hour[hour]).mean(axis=0)
         hours.append(by_hour)
-        rooms.append(weighted_quantiles(errors[:end] / by_hour[hour], weights[:end], [1 - s for s in shares]))
+        rooms.append(cheapest_rooms(seen / by_hour[hour], came, wide, prices))
     hourly = np.repeat(np.concatenate(hours), HOUR_S // SLICE_S, axis=0)
     return Forecast(expected=expected, spread=spread * hourly, head_room=np.stack(rooms))
 

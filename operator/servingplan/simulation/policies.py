@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from itertools import islice
 
 import numpy as np
-from numpy.typing import NDArray
 
 from servingplan.planning import foresight
 from servingplan.simulation.fleet import Policy, Seen
@@ -138,18 +137,16 @@ def knative_like(targets: Sequence[float], panics: Sequence[float]) -> Policy:
     return wanted
 
 
-def foresighted(history: History, chosen: NDArray[np.int64] | None = None) -> Policy:
-    """Foresight, with all margins of the history, or with those that were `chosen`.
-
-    chosen: by [day, setting, lane], which margin each setting has on each day.
-    """
-    lanes = np.arange(history.most.shape[1])
+def foresighted(history: History) -> Policy:
+    """Foresight, with all prices of the history side by side."""
 
     def sized(forecast: Forecast, i: int, day: int) -> Array:
-        rooms = forecast.head_room[day]
-        room = rooms if chosen is None else rooms[chosen[day], lanes]
         size: Array = foresight.with_head_room(
-            np, forecast.expected[i], head_room=room, spread=forecast.spread[i], most=history.most[day]
+            np,
+            forecast.expected[i],
+            head_room=forecast.head_room[day],
+            spread=forecast.spread[i],
+            most=history.most[day],
         )
         return size
 
@@ -161,7 +158,6 @@ def foresighted(history: History, chosen: NDArray[np.int64] | None = None) -> Po
             keep_to=sized(history.lasting, i, day),
             held=seen.held,
             backlog_s=seen.queue,
-            ahead=history.ahead[i],
         )
         return replicas
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from servingplan.planning.past_days import NEED_WINDOWS_S
 from servingplan.simulation.arrivals import DAY_S, SLICE_S, arrivals
 from servingplan.simulation.traces import Tenants
 from servingplan.simulation.windows import Array, Sums, running_sums
@@ -27,9 +28,6 @@ RISE_BEFORE = 3
 
 RISE_S = 900
 """15 minutes from each step that rises are scored apart: that is where people look."""
-
-NEED_WINDOWS_S = (30, 60, 120, 300)
-"""Over how long a burst is looked at. Shorter ones fit into the wait that is allowed; longer ones hold shorter ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
