@@ -28,10 +28,11 @@ NEVER = sys.maxsize
 class InFlight:
     """A request that waits or runs. number: by order of arrival.
 
-    known: tokens of the prompt and of the answer so far. computed: how many of them are in the cache, or will be after
-    the steps that are scheduled; last: how many have to be, for the last token. pending: tokens that scheduled steps
-    will bring. unprocessed: tokens computed in steps that have not ended; stale: how many of these belong to a
-    computation that was given up. held: blocks; room: tokens they have place for. preempted: how often.
+    known: tokens of the prompt and of the answer so far; first: with the answer's first one. computed: how many of them
+    are in the cache, or will be after the steps that are scheduled; last: how many have to be, for the last token.
+    pending: tokens that scheduled steps will bring. unprocessed: tokens computed in steps that have not ended; stale:
+    how many of these belong to a computation that was given up. held: blocks; room: tokens they have place for.
+    preempted: how often.
 
     With prefix caching, blocks: which ones it holds; kept: how many of them have a content that can be found; full_at:
     with how many tokens the next one will.
@@ -40,6 +41,7 @@ class InFlight:
     number: int
     asked: TokenRequest
     known: int
+    first: int
     last: int
     computed: int = 0
     pending: int = 0

@@ -10,6 +10,7 @@ step nobody is admitted.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from servingplan.simulation.tokens import EngineLimits, TokenRequest
@@ -31,6 +32,14 @@ class Batch:
     preempted: list[InFlight] = field(default_factory=list)
 
 
+@dataclass(slots=True, kw_only=True)
+class Completed:
+    """What a step brought. began: who has its first token. ended: who has its last one, and leaves."""
+
+    began: list[InFlight] = field(default_factory=list)
+    ended: list[InFlight] = field(default_factory=list)
+
+
 class Scheduler:
     """One engine. Batches are to be completed in the order in which they were scheduled."""
 
@@ -46,8 +55,10 @@ class Scheduler:
         """A request that has arrived. Raises ValueError where it could never end."""
         if not self._limits.holds(asked):
             raise ValueError(f"{asked} can never end: the cache has {self._limits.usable_blocks} blocks")
-        last = asked.prompt_tokens + asked.output_tokens - 1
-        arrived = InFlight(number=self._arrived, asked=asked, known=asked.prompt_tokens, last=last)
+        prompt = asked.prompt_tokens
+        arrived = InFlight(
+            number=self._arrived, asked=asked, known=prompt, first=prompt + 1, last=prompt + asked.output_tokens - 1
+        )
         self._arrived += 1
         self.waiting.append(arrived)
         return arrived
@@ -66,26 +77,25 @@ class Scheduler:
             self._admit(batch, budget, longest)
         return batch
 
-    def complete(self, batch: Batch) -> list[InFlight]:
-        """The step has ended; who has all of its tokens now, and leaves."""
-        ended: list[InFlight] = []
+    def complete(self, batch: Batch) -> Completed:
+        """The step has ended."""
+        completed = Completed()
         for request, tokens, brings in batch.work:
             request.unprocessed -= tokens
-            given_up = request.stale > 0
-            if given_up:
+            if brings:
+                request.known += 1
+                if request.known == request.first:
+                    completed.began.append(request)
+                if request.known > request.last:
+                    completed.ended.append(request)
+            if request.stale:
                 request.stale -= tokens
-            if not brings:
-                continue
-            request.known += 1
-            if not given_up:
+            elif brings:
                 request.pending -= 1
                 if request.computed >= request.full_at:
                     self.pool.keep(request, request.computed - request.pending)
-            if request.known > request.last:
-                ended.append(request)
-        for request in ended:
-            self._leave(request)
-        return ended
+        self._let_go(completed.ended)
+        return completed
 
     def _longest(self) -> int:
         """Tokens that one request may take of a step."""
@@ -155,9 +165,9 @@ class Scheduler:
         request.pending += brings
         batch.work.append((request, tokens, brings))
 
-    def _leave(self, request: InFlight) -> None:
-        self.pool.release(request)
-        if request in self.running:
-            self.running.remove(request)
-        else:
-            self.waiting.remove(request)
+    def _let_go(self, ended: Iterable[InFlight]) -> None:
+        for request in ended:
+            self.pool.release(request)
+            # Its last token may have been on the way when it was preempted.
+            where = self.running if request in self.running else self.waiting
+            where.remove(request)
