@@ -16,7 +16,7 @@ import urllib.request
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 from e2e.support.eventually import eventually
@@ -69,15 +69,24 @@ def cpu_engine(model: Path | str, *more: str, **changes: Any) -> Engine:
 class Server:
     """An engine as a process on the loopback, with the arguments that the operator renders. A context manager.
 
-    replaced: further arguments, of which the last counts. log: its output.
+    replaced: further arguments, of which the last counts. log: its output. variables: further ones of its environment.
     """
 
-    def __init__(self, environment: Environment, engine: Engine, log: Path, *, replaced: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        environment: Environment,
+        engine: Engine,
+        log: Path,
+        *,
+        replaced: Sequence[str] = (),
+        variables: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.port = _free_port()
         self.log = log
         rendered = [argument for argument in arguments(engine) if not argument.startswith("--port=")]
         self._command = [str(environment.python), *PROGRAM, *rendered, f"--port={self.port}", *replaced]
         self._caches = log.parent / "caches"
+        self._variables = variables
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -93,7 +102,7 @@ class Server:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=os.environ | VARIABLES | own,
+                env=os.environ | VARIABLES | own | self._variables,
                 start_new_session=True,
             )
         return self

@@ -10,10 +10,10 @@ import dataclasses
 import gzip
 import json
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -60,8 +60,11 @@ class Steps:
         return dataclasses.asdict(self) | {"rows": rows}
 
 
-def modelled(case: Case) -> Steps:
-    """The case on the model."""
+Watch: TypeAlias = Callable[[Scheduler, Batch], None]
+
+
+def modelled(case: Case, watch: Watch | None = None) -> Steps:
+    """The case on the model. watch: is shown each step when it has ended."""
     scheduler = Scheduler(case.limits)
     due, under_way = deque(case.requests), deque[tuple[int, Batch]]()
     depth = 2 if case.limits.async_scheduling else 1
@@ -78,6 +81,8 @@ def modelled(case: Case) -> Steps:
         if len(under_way) == depth:
             step, ended = under_way.popleft()
             scheduler.complete(ended)
+            if watch is not None:
+                watch(scheduler, ended)
             for request in (request for request, _, brings in ended.work if brings):
                 last[request.number] = step
                 if first[request.number] < 0:

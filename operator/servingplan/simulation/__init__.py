@@ -7,6 +7,7 @@ learned by each morning), policies, reference (what clairvoyance would cost), sc
 One plan against a trace, on the same fleet: trace, world, servers (the place of what serves), playing; operating (the
 operator, through engines), rivals, tuning; scenarios, standing, comparison.
 
-Apart from these, one replica of vLLM token by token: tokens, tokens_blocks, tokens_scheduler. Numbers go in, numbers
-come out: nothing here reads a clock.
+Apart from these, replicas of vLLM token by token: tokens, tokens_blocks, tokens_scheduler, tokens_replica, token_fleet.
+
+Numbers go in, numbers come out: nothing here reads a clock.
 """
