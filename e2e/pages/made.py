@@ -56,6 +56,10 @@ PAGES: Mapping[str, Callable[[Path], str]] = {
         *("profile", "from-log", f"{LOGS}/servegen-tenants-10min.csv", "--time-zone", "Asia/Shanghai"),
         *("--start", "2025-04-01T00:00", "--column", "rate=c26_rps", "--name", "chat", "--capacity", "1", "-o", "html"),
     ),
+    "simulation": _by(
+        *("simulate", PLAN, "--trace", f"{LOGS}/servegen-tenants-10min.csv", "--start", "2026-12-01T00:00"),
+        *("--column", "rate=c26_rps", "--days", "2", "--scenario", "all", "--gpu-hour", "2.5", "-o", "html"),
+    ),
     "sizes side by side": _by(
         *("size", "examples/models/qwen3-14b", f"{MODELS}/qwen3-8b.json", f"{MODELS}/qwen3-30b-a3b.json"),
         *("--plan", PLAN, "--compare", "-o", "html"),

@@ -8,7 +8,7 @@ import click
 
 from servingplan.cli.extras import needed
 from servingplan.cli.files import one_plan_from
-from servingplan.cli.output import HTML, JSON, MARKDOWN, TABLE, YAML, emit, output_option
+from servingplan.cli.output import HTML, JSON, MARKDOWN, TABLE, YAML, emit, loading_pictures, output_option
 from servingplan.cli.profile_options import log_flags, log_options
 from servingplan.errors import CheckFailed, UsageError
 from servingplan.planning.units import exact, parse_percent
@@ -53,6 +53,9 @@ def command(*, file: str, name: str | None, require: str | None, output: str, **
     """  # noqa: D301  \b is the sign by which click keeps lines as they are
     with needed("simulate", extra="profile"):
         from servingplan.cli.simulate_input import Wanted, simulated  # noqa: PLC0415  loads numpy
+    if output == HTML:
+        with loading_pictures(output):
+            import matplotlib  # noqa: F401, PLC0415  before minutes of simulation, not after them
 
     least = None if require is None else _share(require)
     plan = one_plan_from(file, name, option="--name")
@@ -70,9 +73,16 @@ def command(*, file: str, name: str | None, require: str | None, output: str, **
 def _print(found: Any, output: str) -> None:
     from servingplan.reporting.simulation import simulation_document  # noqa: PLC0415  loads numpy
 
-    if output in {HTML, MARKDOWN}:
-        raise UsageError(f"-o {output} comes later")
-    emit(output, simulation_document(found), lambda: _view(found))
+    if output == HTML:
+        from servingplan.reporting.simulation_html import page  # noqa: PLC0415  matplotlib takes a second to load
+
+        click.echo(page(found))
+    elif output == MARKDOWN:
+        from servingplan.reporting.simulation_markdown import simulation_markdown  # noqa: PLC0415  as the others
+
+        click.echo(simulation_markdown(found))
+    else:
+        emit(output, simulation_document(found), lambda: _view(found))
 
 
 def _view(found: Any) -> Any:

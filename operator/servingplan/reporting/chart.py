@@ -10,6 +10,7 @@ import io
 from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
 import matplotlib as mpl
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
@@ -55,7 +56,7 @@ def chart(outlook: Outlook, form: str) -> bytes:
         zone = outlook.plan.zone
         locator = AutoDateLocator(tz=zone)  # type: ignore[no-untyped-call] # matplotlib has no types here
         below.xaxis.set_major_locator(locator)
-        below.xaxis.set_major_formatter(_date_formatter(locator, outlook))
+        below.xaxis.set_major_formatter(date_formatter(locator, zone))
         below.set_xlim(outlook.start, outlook.end)
         days = dates_of(outlook.start, outlook.end, zone)
         first, last = short_date(days[0]), short_date(days[-1])
@@ -77,11 +78,11 @@ def inline(svg: bytes) -> str:
     return text[text.index("<svg") :]
 
 
-def _date_formatter(locator: AutoDateLocator, outlook: Outlook) -> ConciseDateFormatter:
+def date_formatter(locator: AutoDateLocator, zone: ZoneInfo) -> ConciseDateFormatter:
     """Days with their weekday, as a schedule names them; months and years where they begin."""
     return ConciseDateFormatter(  # type: ignore[no-untyped-call] # matplotlib has no types here
         locator,
-        tz=outlook.plan.zone,
+        tz=zone,
         formats=["%Y", "%b", "%a %d", "%H:%M", "%H:%M", "%H:%M:%S"],
         zero_formats=["", "%Y", "%a %d %b", "%a %d", "%H:%M", "%H:%M"],
         show_offset=False,

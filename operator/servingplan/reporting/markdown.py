@@ -14,11 +14,11 @@ from servingplan.reporting.sentences import sentences
 
 def difference_markdown(found: Difference) -> str:
     """The whole comment."""
-    lines = [f"### {_escaped(found.new.plan.key)}: what changes", "", _escaped(title_words(found.new)), ""]
-    lines += [f"- {_escaped(sentence)}" for sentence in sentences(found)]
+    lines = [f"### {escaped(found.new.plan.key)}: what changes", "", escaped(title_words(found.new)), ""]
+    lines += [f"- {escaped(sentence)}" for sentence in sentences(found)]
     lines += ["", *_hours(found)]
     for heading, rows in _moves(found):
-        lines += ["", f"**{heading}**", "", *_table(("local time", "replicas", "why", "on"), rows)]
+        lines += ["", f"**{heading}**", "", *markdown_table(("local time", "replicas", "why", "on"), rows)]
     return "\n".join(lines)
 
 
@@ -32,7 +32,7 @@ def _hours(found: Difference) -> list[str]:
         )
     ]
     rows.append(("saved against the flat peak", saved(found.old.hours), saved(found.new.hours)))
-    return _table(("GPU-hours", "before", "after"), rows)
+    return markdown_table(("GPU-hours", "before", "after"), rows)
 
 
 def _moves(found: Difference) -> Iterator[tuple[str, Sequence[Sequence[str]]]]:
@@ -42,12 +42,13 @@ def _moves(found: Difference) -> Iterator[tuple[str, Sequence[Sequence[str]]]]:
             yield heading, usual_rows(only, found.new)
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def markdown_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a table; what is in its cells is text."""
     lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
-    return lines + [f"| {' | '.join(map(_escaped, row))} |" for row in rows]
+    return lines + [f"| {' | '.join(map(escaped, row))} |" for row in rows]
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """Names of a plan are text, whatever they hold."""
     for sign in "\\`*_[]<>|":
         text = text.replace(sign, f"\\{sign}")

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from pathlib import Path
 
 from servingplan.planning.plan import WEEKDAYS
+from servingplan.planning.sizing import capacity_per_replica
 from servingplan.planning.units import format_duration, format_rate
 from servingplan.rendering.times import local_time
 from servingplan.reporting.local import DASH, dates_of, short_date
@@ -45,7 +47,7 @@ def fact_lines(found: Simulated) -> Iterator[str]:
     comparison, rules = found.comparison, found.comparison.world.rules
     requests = comparison.plan.recorded.requests
     yield f"{requests:,.0f} requests, {found.mean:.3g}/s on average, {found.busiest:.3g}/s in the busiest ten minutes"
-    yield f"Arrivals: {_arrivals(found)}"
+    yield f"Requests: {_arrivals(found)}"
     yield from found.origin.notes
     if comparison.tuned_until is not None:
         yield (
@@ -66,10 +68,10 @@ def fact_lines(found: Simulated) -> Iterator[str]:
 
 def _arrivals(found: Simulated) -> str:
     drawing, step = found.origin.drawing, format_duration(timedelta(seconds=found.trace.step_s))
+    source = ", ".join(Path(file).name for file in found.origin.files) or "the plan's own demand"
     if drawing is None:
-        return "as logged, each request at its own time"
-    source = "of the trace" if found.origin.files else "of the plan"
-    return f"drawn inside the {step} steps {source} (seed {drawing.seed}, dispersion {drawing.dispersion:g})"
+        return f"{source}, each request at its own time"
+    return f"{source}, drawn inside steps of {step} (seed {drawing.seed}, dispersion {drawing.dispersion:g})"
 
 
 def _capacity(found: Simulated) -> str:
@@ -98,6 +100,18 @@ def above_words(found: Simulated) -> str:
     )
 
 
+def bound_words(found: Simulated) -> str:
+    """Where the plan's bounds keep everybody from serving what came; empty where they do not."""
+    plan, most = found.plan, found.plan.bounds.maximum
+    served = float(most * capacity_per_replica(plan.capacity, most))
+    if found.busiest <= served:
+        return ""
+    return (
+        f"spec.bounds.maxReplicas of {most} serves {served:.3g}/s, and the busiest ten minutes have "
+        f"{found.busiest:.3g}/s: no policy could serve them"
+    )
+
+
 def share_words(share: float | None) -> str:
     """``99.95 %``, never rounded up to all, nor down to nothing."""
     if share is None:
@@ -109,8 +123,8 @@ def share_words(share: float | None) -> str:
 
 
 def hour_words(hour: int) -> str:
-    """``Tue 08``."""
-    return f"{WEEKDAYS[hour // 24]} {hour % 24:02d}"
+    """``Tue 08h``."""
+    return f"{WEEKDAYS[hour // 24]} {hour % 24:02d}h"
 
 
 def main_columns(found: Simulated) -> tuple[Column, ...]:

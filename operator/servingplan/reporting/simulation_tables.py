@@ -16,6 +16,7 @@ from servingplan.reporting.simulation import Simulated
 from servingplan.reporting.simulation_rows import (
     Column,
     above_words,
+    bound_words,
     fact_lines,
     ideal_words,
     main_columns,
@@ -38,6 +39,7 @@ def simulation_view(found: Simulated) -> RenderableType:
     parts: list[RenderableType] = [
         Text.assemble((found.plan.key, "bold"), f"  {title_words(found)}"),
         Text(above_words(found)),
+        *([Text(bound, style="bold yellow")] if (bound := bound_words(found)) else []),
         "",
         _table("", names, main_columns(found)),
         "",
