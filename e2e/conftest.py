@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from e2e.support.cli import Cli, run
 from e2e.support.eventually import eventually
 from e2e.support.external import ExternalCluster
 from e2e.support.loop import Loop
@@ -84,6 +85,12 @@ def namespace(cluster: LocalCluster | ExternalCluster) -> Iterator[str]:
 def kubectl(cluster: LocalCluster | ExternalCluster, namespace: str) -> Kubectl:
     """The real kubectl in the test's namespace: returns standard output, raises `KubectlFailed` with what it said."""
     return cluster.kubectl.with_options(f"--namespace={namespace}")
+
+
+@pytest.fixture
+def cli(cluster: LocalCluster | ExternalCluster, namespace: str) -> Cli:
+    """The program against the test's namespace."""
+    return lambda *arguments: run(*arguments, "--kubeconfig", str(cluster.kubeconfig), "--namespace", namespace)
 
 
 @pytest.fixture

@@ -160,16 +160,17 @@ BUDGETS = {
         "deployments/scale": 1,
         "services": 1,
         "poddisruptionbudgets": 1,
+        "configmaps": 1,
         "servingplans/status": 4,
         "events": 6,
     },
-    "rise, until ready": {"deployments/scale": 1, "servingplans/status": 5, "events": 1},
-    "window begins": {"servingplans/status": 1},
-    "fall step 1": {"deployments/scale": 1, "servingplans/status": 2, "events": 1},
-    "fall step 2": {"deployments/scale": 1, "servingplans/status": 2, "events": 1},
-    "fall step 3": {"deployments/scale": 1, "servingplans/status": 2, "events": 1},
+    "rise, until ready": {"deployments/scale": 1, "configmaps": 1, "servingplans/status": 5, "events": 1},
+    "window begins": {"configmaps": 1, "servingplans/status": 1},
+    "fall step 1": {"deployments/scale": 1, "configmaps": 1, "servingplans/status": 2, "events": 1},
+    "fall step 2": {"deployments/scale": 1, "configmaps": 1, "servingplans/status": 2, "events": 1},
+    "fall step 3": {"deployments/scale": 1, "configmaps": 1, "servingplans/status": 2, "events": 1},
     "condition change": {"servingplans/status": 1, "events": 1},
-    "edit outside engine": {"servingplans/status": 1},
+    "edit outside engine": {"configmaps": 1, "servingplans/status": 1},
 }
 """The most that each decision writes of each resource; docs/reference/writes.md says what for.
 

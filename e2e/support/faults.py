@@ -35,6 +35,7 @@ from servingplan.controller.clock import Clock, system_now
 from servingplan.controller.drain import Drainer
 from servingplan.controller.events import EventRecorder
 from servingplan.controller.leader import own_identity
+from servingplan.controller.ledger import LedgerKeeper
 from servingplan.controller.metrics import OperatorMetrics
 from servingplan.controller.observe import Observer
 from servingplan.controller.reconcile import Parts, Reconciler
@@ -324,7 +325,7 @@ class JumpingClock:
         return "jumps"
 
 
-async def one_process(kubeconfig: Path, key: Key, clock: Clock, gate: MutationGate) -> None:
+async def one_process(kubeconfig: Path, key: Key, clock: Clock, gate: MutationGate, *, ledger_days: int = 35) -> None:
     """What a fresh operator process does for one plan, until nothing is left to do now. Raises `Interrupted`."""
     connection = Connection(load_endpoint(kubeconfig=kubeconfig), user_agent=f"servingplan/{__version__}")
     try:
@@ -334,16 +335,19 @@ async def one_process(kubeconfig: Path, key: Key, clock: Clock, gate: MutationGa
             field_manager=field_manager(DEFAULT_INSTALLATION),
             gate=gate,
         )
-        await _reconcile_until_quiet(client, key, clock)
+        await _reconcile_until_quiet(client, key, clock, ledger_days)
     finally:
         await connection.close()
 
 
-async def _reconcile_until_quiet(client: KubernetesClient, key: Key, clock: Clock) -> None:
+async def _reconcile_until_quiet(client: KubernetesClient, key: Key, clock: Clock, ledger_days: int) -> None:
     store = Store()
     events = EventRecorder(client=client, controller="servingplan.dev/operator", instance=own_identity())
     metrics = OperatorMetrics(version=__version__)
-    reporter = Reporter(client=client, store=store, clock=clock, events=events, metrics=metrics)
+    ledger = LedgerKeeper(
+        client=client, events=events, metrics=metrics, installation=DEFAULT_INSTALLATION, days=ledger_days
+    )
+    reporter = Reporter(client=client, store=store, clock=clock, events=events, metrics=metrics, ledger=ledger)
     poller = SignalPoller(
         sources={},
         clock=clock,

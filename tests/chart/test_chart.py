@@ -176,6 +176,7 @@ def test_the_writes_of_the_operator_are_these_and_no_more():
         ("servingplan.dev", "modelevaluations/finalizers"): {"update"},
         ("batch", "jobs"): {"create", "patch"},
         ("apps", "deployments"): {"create", "patch"},
+        ("", "configmaps"): {"create", "patch"},
         ("", "pods"): {"patch"},
         ("", "services"): {"create", "patch"},
         ("policy", "poddisruptionbudgets"): {"create", "patch"},
@@ -187,6 +188,14 @@ def test_the_writes_of_the_operator_are_these_and_no_more():
         ("keda.sh", "scaledobjects"): {"patch"},
         ("events.k8s.io", "events"): {"create", "patch"},
     }
+
+
+def test_without_a_ledger_the_operator_writes_no_config_map():
+    values = {"ledger.days": 0}
+    granted = [rule.verbs for rule in rules(*operator_roles(render(values))) if rule.resource == "configmaps"]
+
+    assert granted == [{"get", "list", "watch"}]
+    assert read_settings({}, environment(render(values))).ledger_days == 0
 
 
 @pytest.mark.parametrize("values", [{}, {"installation": "blue"}], ids=["as it comes", "named"])
@@ -409,6 +418,7 @@ def test_a_condition_can_be_left_without_an_alert():
         {"sourceSecrets": [{"name": "prometheus"}]},
         {"log.level": "loud"},
         {"relist": "often"},
+        {"ledger.days": 1000},
         {"alerts.runbooks": "docs"},
         {"serviceAccount": {"create": False}},
     ],

@@ -117,6 +117,14 @@ class ApiServer:
         )
         return ObjectList(items=items, resource_version=str(self._version))
 
+    async def create(self, manifest: Mapping[str, Any]) -> Object:
+        """Create. Raises Conflict where there is one."""
+        ref = ObjectRef.of(manifest)
+        if ref in self.objects:
+            raise Conflict(f"create of {ref}: it exists")
+        self._write("create", ref, None, None, None)
+        return self._keep(ref, deepcopy(dict(manifest)))
+
     async def apply(self, manifest: Mapping[str, Any], *, force: bool = False) -> Object:
         """Server-side apply; `force` makes no difference, as nothing but replicas has an owner here."""
         ref, replicas = ObjectRef.of(manifest), manifest.get("spec", {}).get("replicas")

@@ -15,6 +15,7 @@ from servingplan.controller.act import Actor
 from servingplan.controller.apply import Applier
 from servingplan.controller.drain import Drainer
 from servingplan.controller.events import EventRecorder
+from servingplan.controller.ledger import LedgerKeeper
 from servingplan.controller.metrics import OperatorMetrics
 from servingplan.controller.observe import Observer
 from servingplan.controller.reconcile import Parts, Reconciler
@@ -49,10 +50,11 @@ class Events:
 class SmallOperator:
     """One plan's operator: ``await operator.look("2026-12-01T07:48")`` reconciles at an instant of Berlin's clock."""
 
-    def __init__(self, at: str = "2026-12-01T07:00", *, demo_clock: str = "") -> None:
+    def __init__(self, at: str = "2026-12-01T07:00", *, demo_clock: str = "", ledger_days: int = 0) -> None:
         self.server, self.store, self.clock = ApiServer(), Store(), StillClock(berlin(at), demo_clock)
         self.events = Events()
         self.metrics = OperatorMetrics(version="1", registry=CollectorRegistry())
+        self.ledger_days = ledger_days
         self.wakes_at: datetime | None = None
         self.recorder = EventRecorder(client=self.events, controller="servingplan.dev/operator", instance="operator-0")
         self.restart()
@@ -61,8 +63,14 @@ class SmallOperator:
         """Forget everything that is not in the cluster."""
         client = cast("KubernetesClient", self.server)
         self.applier = Applier(client=client, installation=DEFAULT_INSTALLATION)
+        self.ledger = self._ledger(client)
         self.reporter = Reporter(
-            client=client, store=self.store, clock=self.clock, events=self.recorder, metrics=self.metrics
+            client=client,
+            store=self.store,
+            clock=self.clock,
+            events=self.recorder,
+            metrics=self.metrics,
+            ledger=self.ledger,
         )
         observer = Observer(client=client, store=self.store, clock=self.clock, installation=DEFAULT_INSTALLATION)
         self.poller = SignalPoller(
@@ -86,6 +94,17 @@ class SmallOperator:
             wake_at=self._wake_at,
         )
         self.reconciler = Reconciler(parts)
+
+    def _ledger(self, client: KubernetesClient) -> LedgerKeeper | None:
+        if not self.ledger_days:
+            return None
+        return LedgerKeeper(
+            client=client,
+            events=self.recorder,
+            metrics=self.metrics,
+            installation=DEFAULT_INSTALLATION,
+            days=self.ledger_days,
+        )
 
     def _wake_at(self, key: Key, when: datetime | None) -> None:
         assert key == KEY

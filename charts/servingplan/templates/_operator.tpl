@@ -20,6 +20,8 @@
   value: {{ .Values.relist | quote }}
 - name: SERVINGPLAN_WORKERS
   value: {{ .Values.workers | quote }}
+- name: SERVINGPLAN_LEDGER_DAYS
+  value: {{ .Values.ledger.days | quote }}
 {{- with .Values.evidence.runnerImage }}
 - name: SERVINGPLAN_RUNNER_IMAGE
   value: {{ . | quote }}

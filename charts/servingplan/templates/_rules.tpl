@@ -30,6 +30,12 @@
 - apiGroups: [""]
   resources: [configmaps]
   verbs: [get, list, watch]
+{{- if .Values.ledger.days }}
+# The ledger of a plan's decisions.
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [create, patch]
+{{- end }}
 # How far replicas have come; those that leave lose the label that their Service selects, and are marked as first to go.
 - apiGroups: [""]
   resources: [pods]

@@ -18,6 +18,7 @@ from servingplan.api.references import Content, Kind, Reference, References, con
 from servingplan.api.v1alpha1 import GROUP, KIND, PLURAL, VERSION
 from servingplan.cli.output import with_options
 from servingplan.errors import ClusterError, Conflict, NotFound, Refused, Unreachable, UsageError
+from servingplan.rendering.ledger import is_ledger_of, ledger_name
 
 MANAGER = "servingplan-cli"
 """The field manager of everything that the command line writes."""
@@ -110,6 +111,24 @@ class Cluster:
         namespace = plan["metadata"]["namespace"]
         return {reference: self._content(namespace, reference) for reference in sorted(referenced(plan))}
 
+    def ledger(self, plan: Json) -> Mapping[str, str]:
+        """The pages of a plan's ledger (`rendering.ledger`); none where it has none."""
+        metadata = plan["metadata"]
+        namespace, name = metadata["namespace"], ledger_name(metadata["name"])
+        with suppress(NotFound):
+            found = _ask(lambda: self._config_map(namespace, name), f"reading ConfigMap {namespace}/{name}")
+            owners = [{"uid": owner.uid} for owner in found.metadata.owner_references or ()]
+            if is_ledger_of({"metadata": {"ownerReferences": owners}}, metadata["uid"]):
+                return dict(found.binary_data or {})
+        return {}
+
+    def _config_map(self, namespace: str, name: str) -> Any:
+        return (
+            _kubernetes()
+            .client.CoreV1Api(self._client)
+            .read_namespaced_config_map(name, namespace, _request_timeout=TIMEOUTS)
+        )
+
     def _content(self, namespace: str, reference: Reference) -> Content | None:
         with suppress(NotFound):
             found = _ask(
@@ -120,9 +139,7 @@ class Cluster:
 
     def _referred(self, namespace: str, reference: Reference) -> Json:
         if reference.kind is Kind.CONFIG_MAP:
-            core = _kubernetes().client.CoreV1Api(self._client)
-            found = core.read_namespaced_config_map(reference.name, namespace, _request_timeout=TIMEOUTS)
-            return {"data": found.data}
+            return {"data": self._config_map(namespace, reference.name).data}
         return dict(
             self._custom.get_namespaced_custom_object(
                 group=GROUP,

@@ -11,10 +11,13 @@ import click
 from servingplan.cli.cluster import Access, Cluster, access_options
 from servingplan.cli.files import plans_from
 from servingplan.cli.instants import now, parse_instant
-from servingplan.cli.output import emit, output_option
+from servingplan.cli.output import emit, output_option, talk
+from servingplan.cli.past import entries, parse_moment, parse_since, plan_name, present
 from servingplan.errors import UsageError
+from servingplan.planning.ledger import Entry, entries_since
 from servingplan.planning.plan import Plan
 from servingplan.reporting.explain import Explanation, explain, explanation_document
+from servingplan.reporting.ledger import Past, PlanName, history_document, past, past_document
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 
@@ -22,21 +25,31 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 @click.command("explain")
 @click.argument("what", metavar="FILE|NAME")
 @click.option("--at", metavar="T", help="The instant, in the plan's zone; default: now.")
+@click.option("--since", metavar="T", help="Of a NAME: all that was decided since, an instant or so long ago (24h).")
 @click.option("--name", help="The plan of that name, where FILE holds several.")
 @access_options
 @output_option()
-def command(what: str, at: str | None, name: str | None, output: str, **access: Any) -> None:
+def command(*, what: str, at: str | None, since: str | None, name: str | None, output: str, **access: Any) -> None:
     """Say why so many replicas: the decision, step by step.
 
     With a FILE nothing else is needed. With the NAME of a plan in the cluster: what its operator decided last and
-    its conditions; with --at, what it decides at that time where replicas follow the schedule until then.
-    """
+    its conditions. With --at: what it decided then, from its ledger; of a time to come, what it decides where replicas
+    follow the schedule until then. A time alone (08:10) is today's.
+
+    \b
+      servingplan explain support-chat --at 08:10
+      servingplan explain support-chat --since 24h
+    """  # noqa: D301  \b is the sign by which click keeps lines as they are
+    if at is not None and since is not None:
+        raise UsageError("--at asks for one instant and --since for all: give one of them")
     if _is_file(what):
+        if since is not None:
+            raise UsageError(f"--since lists what an operator decided, and {what} is a file: give the NAME of a plan")
         _emit([_explained(plan, at) for plan in plans_from([what], name)], output)
         return
     if name is not None:
         raise UsageError(f"--name chooses a plan of a file, and there is no file {what}")
-    _explain_live(what, at, output, access)
+    _explain_live(what, at, since, output=output, access=access)
 
 
 def _is_file(what: str) -> bool:
@@ -59,23 +72,63 @@ def _view(explanations: Sequence[Explanation]) -> Any:
     return stacked(map(explanation_view, explanations))
 
 
-def _explain_live(name: str, at: str | None, output: str, access: dict[str, Any]) -> None:
-    from servingplan.api.resolve import resolve  # noqa: PLC0415  only for a plan in the cluster
-    from servingplan.rendering.capacity import as_in_use  # noqa: PLC0415  as above
-
+def _explain_live(name: str, at: str | None, since: str | None, *, output: str, access: dict[str, Any]) -> None:
     cluster = Cluster(Access(**access))
     plan = cluster.plan(name)
-    status = plan.get("status") or {}
-    if at is not None:
-        acting = as_in_use(resolve(plan, cluster.references_of(plan)), status)
-        _emit([_explained(acting, at)], output)
-        return
+    if since is not None:
+        _history(cluster, plan, since, output)
+    elif at is not None:
+        _at(cluster, plan, at, output)
+    else:
+        _last(plan, output)
+
+
+def _last(plan: dict[str, Any], output: str) -> None:
+    """What the operator decided last."""
+    status, metadata = plan.get("status") or {}, plan["metadata"]
     kept = ("desiredReplicas", "floorReplicas", "lastScale", "nextChange", "ramp", "decision", "conditions")
     document = {
-        "plan": {"namespace": plan["metadata"]["namespace"], "name": name},
+        "plan": {"namespace": metadata["namespace"], "name": metadata["name"]},
         **{key: status[key] for key in kept if key in status},
     }
     emit(output, document, lambda: _live_view(plan))
+
+
+def _at(cluster: Cluster, plan: dict[str, Any], at: str, output: str) -> None:
+    """What was decided at a past instant, or what is at one to come."""
+    from servingplan.api.resolve import resolve  # noqa: PLC0415  only for a plan in the cluster
+    from servingplan.rendering.capacity import as_in_use  # noqa: PLC0415  as above
+
+    named, today = plan_name(plan), present(plan)
+    instant = parse_moment(at, named.zone, "--at", at=today)
+    if instant > today:
+        acting = as_in_use(resolve(plan, cluster.references_of(plan)), plan.get("status") or {})
+        _emit([explain(acting, instant)], output)
+        return
+    found = past(named, entries(cluster, plan), instant)
+    emit(output, past_document(found), lambda: _past_view(found))
+
+
+def _history(cluster: Cluster, plan: dict[str, Any], since: str, output: str) -> None:
+    """All that was decided since an instant, and what was in force then."""
+    named = plan_name(plan)
+    first = parse_since(since, named.zone, at=present(plan))
+    found = entries_since(entries(cluster, plan), first)
+    if not found:
+        talk(f"{named.key} has no ledger, or nothing is in it")
+    emit(output, history_document(named, found), lambda: _history_view(named, found))
+
+
+def _past_view(found: Past) -> Any:
+    from servingplan.reporting.ledger_tables import past_view  # noqa: PLC0415  JSON needs no tables
+
+    return past_view(found)
+
+
+def _history_view(named: PlanName, found: Sequence[Entry]) -> Any:
+    from servingplan.reporting.ledger_tables import history_view  # noqa: PLC0415  JSON needs no tables
+
+    return history_view(named, found)
 
 
 def _live_view(plan: dict[str, Any]) -> Any:

@@ -97,7 +97,7 @@ class Actor:
 
         Raises Conflict, before anything is written, and Unreachable: look and decide again.
         """
-        outcome, owner = found, _owner(document)
+        outcome, owner = found, Owner.of(document)
         try:
             if plan.engine is not None and view.live is None:
                 view = await self._applier.create_engine(plan, owner, decision.desired)
@@ -200,12 +200,3 @@ def _after(
 
 def _earlier(one: datetime | None, other: datetime | None) -> datetime | None:
     return min((instant for instant in (one, other) if instant is not None), default=None)
-
-
-def _owner(document: Object) -> Owner:
-    return Owner(
-        uid=document["metadata"]["uid"],
-        api_version=document["apiVersion"],
-        kind=document["kind"],
-        name=document["metadata"]["name"],
-    )

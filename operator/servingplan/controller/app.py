@@ -33,6 +33,7 @@ from servingplan.controller.evidence_loop import EvidenceLoop
 from servingplan.controller.handlers import kopf_settings, register
 from servingplan.controller.health import Health, HealthServer
 from servingplan.controller.leader import AlwaysLeader, Leadership, LeaseElection, own_identity
+from servingplan.controller.ledger import LedgerKeeper
 from servingplan.controller.logging import set_up_logging
 from servingplan.controller.login import login_with
 from servingplan.controller.metrics import OperatorMetrics
@@ -141,6 +142,7 @@ class Process:
             on_failure=self._failed,
         )
         self._applier = Applier(client=self._client, installation=settings.installation)
+        self._ledger = self._make_ledger()
         self._reconciler = Reconciler(self._make_parts())
         self._server = HealthServer(
             health=self._health,
@@ -199,8 +201,21 @@ class Process:
                 clock=self._clock,
                 events=self._events,
                 metrics=self._metrics,
+                ledger=self._ledger,
             ),
             wake_at=self._wakeups.schedule,
+        )
+
+    def _make_ledger(self) -> LedgerKeeper | None:
+        settings = self._settings
+        if not settings.ledger_days:
+            return None
+        return LedgerKeeper(
+            client=self._client,
+            events=self._events,
+            metrics=self._metrics,
+            installation=settings.installation,
+            days=settings.ledger_days,
         )
 
     # ---- life ----
@@ -250,11 +265,17 @@ class Process:
             self._start_work()
 
     def _start_work(self) -> None:
-        self._applier.verify_anew()  # another leader may have written since this one looked
+        self._verify_anew()  # another leader may have written since this one looked
         self._queue.start()
         for key in sorted(self._store.plans):
             self._queue.add(key)
         self._evidence.start()
+
+    def _verify_anew(self) -> None:
+        """Take nothing for granted that no watch tells of."""
+        self._applier.verify_anew()
+        if self._ledger is not None:
+            self._ledger.verify_anew()
 
     def _follow(self) -> None:
         self._metrics.leading(leads=False)
@@ -279,7 +300,7 @@ class Process:
 
     async def _relist_forever(self) -> None:
         while True:
-            self._applier.verify_anew()
+            self._verify_anew()
             try:
                 await self._watches.relist(self._settings.namespaces)
                 await self._evidence.watches.relist(self._settings.namespaces)

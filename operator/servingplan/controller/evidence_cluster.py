@@ -70,9 +70,7 @@ class EvidenceCluster:
         """What there is of an evidence object's work. Raises ClusterError."""
         metadata = document["metadata"]
         key = EvidenceKey(document["kind"], metadata["namespace"], metadata["name"])
-        owner = Owner(
-            uid=metadata["uid"], api_version=document["apiVersion"], kind=document["kind"], name=metadata["name"]
-        )
+        owner = Owner.of(document)
         pool = await self._client.find(_pool_ref(key))
         work = work_id(document)
         jobs = [each for each in await self._jobs(key) if seen.is_owned(each, owner.uid)]

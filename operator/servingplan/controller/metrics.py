@@ -92,6 +92,12 @@ class OperatorMetrics:
             ("source", "outcome"),
             registry=self.registry,
         )
+        self._ledger_errors = Counter(
+            "servingplan_ledger_errors",
+            "Decisions that could not be written down, by the kind of error; they wait for the next one.",
+            ("reason",),
+            registry=self.registry,
+        )
         self._leader = Gauge("servingplan_leader_status", "1 while this process leads, else 0.", registry=self.registry)
         build = Gauge(
             "servingplan_build_info",
@@ -156,6 +162,10 @@ class OperatorMetrics:
     def query_done(self, *, source: str, outcome: str) -> None:
         """Count one query for signals; a `QueryObserver`."""
         self._queries.labels(source, outcome).inc()
+
+    def ledger_failed(self, reason: str) -> None:
+        """Count one decision that could not be written down. reason: the error's class, so that there are few."""
+        self._ledger_errors.labels(reason).inc()
 
     def leading(self, *, leads: bool) -> None:
         """Show whether this process leads."""

@@ -1,8 +1,8 @@
 """Report: status, events, metrics and one log line of a reconcile.
 
 In: a `Report`, what a reconcile found and did. Out: a status that is written only when it changes in meaning, counts
-at most every 30 s; an event per change of replicas and per condition that turns; one structured line of the log per
-decision, with its whole trail.
+at most every 30 s; with it an entry of the ledger where the decision is another one; an event per change of replicas
+and per condition that turns; one structured line of the log per decision, with its whole trail.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from servingplan.clients.kubernetes import KubernetesClient
 from servingplan.clients.references import ObjectRef
 from servingplan.controller.clock import Clock
 from servingplan.controller.events import EventRecorder, EventType
+from servingplan.controller.ledger import LedgerKeeper
 from servingplan.controller.logging import FIELDS
 from servingplan.controller.metrics import OperatorMetrics, PlanNumbers
 from servingplan.controller.store import Key, Store
 from servingplan.errors import Conflict, NotFound
 from servingplan.planning.observation import Ramp, Scale
 from servingplan.planning.reasons import Reason
+from servingplan.rendering.ledger import entry_of
 from servingplan.rendering.situation import Situation
 from servingplan.rendering.status import Figures, render_status, same_meaning, trail_to_wire
 
@@ -63,7 +65,7 @@ class _Margin:
 
 
 class Reporter:
-    """Tells people and machines; the only writer of status."""
+    """Tells people and machines; the only writer of status. ledger: None where no decisions are written down."""
 
     def __init__(
         self,
@@ -73,12 +75,14 @@ class Reporter:
         clock: Clock,
         events: EventRecorder,
         metrics: OperatorMetrics,
+        ledger: LedgerKeeper | None = None,
     ) -> None:
         self._client = client
         self._store = store
         self._clock = clock
         self._events = events
         self._metrics = metrics
+        self._ledger = ledger
         self._written: dict[Key, datetime] = {}
         self._margins: dict[Key, _Margin] = {}
 
@@ -91,6 +95,8 @@ class Reporter:
         self._metrics.forget_plan(key.namespace, key.name)
         self._written.pop(key, None)
         self._margins.pop(key, None)
+        if self._ledger is not None:
+            self._ledger.forget(key)
 
     async def report(self, report: Report) -> float | None:
         """Write what has to be written. Returns the real seconds after which counts are due, None where none are."""
@@ -111,6 +117,9 @@ class Reporter:
             now, written = report.situation.now, self._written.get(report.key)
             if written is not None and written <= now < written + COUNTS_EVERY:
                 return self._clock.seconds_until(written + COUNTS_EVERY)
+        if self._ledger is not None:
+            # Before the status: a stop in between leaves an entry that the next process finds, and none is lost.
+            await self._ledger.note(report.key, report.document, entry_of(report.situation, old, report.scaled))
         await self._write(report, new)
         self._tell_decision(report, old, new)
         self._tell_conditions(report, old, new)

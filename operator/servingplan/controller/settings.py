@@ -78,6 +78,9 @@ class OperatorSettings(BaseModel):
         None, description="image of evidence runners that state none: vLLM and servingplan[bench,evaluate]"
     )
     sources_file: Path | None = Field(None, description="YAML file of the Prometheus sources that plans may name")
+    ledger_days: int = Field(
+        35, ge=0, le=366, description="so many days of decisions are kept, for explain --at; 0: none are written down"
+    )
     workers: int = Field(4, ge=1, le=64, description="reconciles at the same time")
     demo_clock: str | None = Field(
         None,

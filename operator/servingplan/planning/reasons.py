@@ -108,6 +108,8 @@ class Reason(StrEnum):
     SECOND_WRITER = "SecondWriter"
     SCALED_BY_HPA = "ScaledByHPA"
     FLOOR_HELD = "FloorHeld"
+    # What was decided, written down
+    LEDGER_NOT_WRITTEN = "LedgerNotWritten"
     # Drain
     DRAIN_FITS = "DrainFits"
     DRAIN_TOO_SHORT = "DrainTooShort"

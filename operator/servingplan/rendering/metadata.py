@@ -87,7 +87,9 @@ REPORT_ANNOTATION = "servingplan.dev/report"
 MEASURED_ANNOTATION = "servingplan.dev/measured"
 """On the same: what the engine's pods and nodes said of themselves then, as JSON."""
 
-_MANAGER = "servingplan"
+MANAGER = "servingplan"
+"""Who manages what is rendered: the value of the recommended label, and the stem of field managers."""
+
 _HASH_DIGITS = 16
 """64 bits: two of a user's engines never meet by chance, and the hash still fits a path and a table."""
 
@@ -101,10 +103,20 @@ class Owner:
     kind: str
     name: str
 
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> Owner:
+        """A live object as an owner."""
+        return cls(
+            uid=document["metadata"]["uid"],
+            api_version=document["apiVersion"],
+            kind=document["kind"],
+            name=document["metadata"]["name"],
+        )
+
 
 def field_manager(installation: str = DEFAULT_INSTALLATION) -> str:
     """The server-side apply manager; two installations must see each other, so each has its own."""
-    return _MANAGER if installation == DEFAULT_INSTALLATION else f"{_MANAGER}-{installation}"
+    return MANAGER if installation == DEFAULT_INSTALLATION else f"{MANAGER}-{installation}"
 
 
 def stable_hash(value: Any) -> str:
@@ -150,7 +162,7 @@ def recommended_labels(plan_name: str) -> dict[str, str]:
     return {
         "app.kubernetes.io/component": "engine",
         "app.kubernetes.io/instance": plan_name,
-        "app.kubernetes.io/managed-by": _MANAGER,
+        "app.kubernetes.io/managed-by": MANAGER,
         "app.kubernetes.io/name": "vllm",
     }
 

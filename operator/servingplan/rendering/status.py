@@ -148,12 +148,12 @@ def _ramp(ramp: Ramp, observation: Observation) -> Json:
 def _trail(decision: Decision, previous: Mapping[str, Any], generation: int) -> list[Json]:
     """The trail of the last change: kept while the plan and the decision stay what they were."""
     new, old = trail_to_wire(decision.trail), list(previous.get("decision", ()))
-    same = previous.get("observedGeneration") == generation and _substance(old) == _substance(new)
+    same = previous.get("observedGeneration") == generation and substance(old) == substance(new)
     return old if same else new
 
 
-def _substance(trail: Sequence[Mapping[str, str]]) -> list[tuple[str, str, str]]:
-    """What tells one decision from another.
+def substance(trail: Sequence[Mapping[str, str]]) -> list[tuple[str, str, str]]:
+    """What tells one decision from another, of a trail as the API shows it.
 
     How `asked` came about is true of the change alone, not of later looks; what signals measure moves with every poll.
     """
