@@ -136,7 +136,11 @@ def test_it_is_slept_until_an_instant_at_the_speed_of_each_stretch() -> None:
 
 
 def test_a_restarted_process_goes_on_at_the_same_speeds() -> None:
-    assert parse_demo_clock(varying().describe()) == replace(varying(), real_now=system_now)
+    assert parse_demo_clock(varying().written()) == replace(varying(), real_now=system_now)
+
+
+def test_status_and_logs_tell_a_clock_of_many_speeds_in_few_words() -> None:
+    assert varying().describe() == "2026-12-01T06:30:00+01:00@60x to 3600x,since=2026-11-29T20:00:00+00:00"
 
 
 def test_the_usual_clock_says_nothing_of_itself() -> None:

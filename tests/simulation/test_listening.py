@@ -6,10 +6,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from servingplan.planning.drain import Mark
 from servingplan.planning.lead import Stages
+from servingplan.planning.observation import Draining
 from servingplan.planning.reasons import Reason
 from servingplan.planning.signals import NoSignals, Signals
 from servingplan.simulation.listening import Listening, Load
+from servingplan.simulation.operated import Orders
 from servingplan.simulation.pods import Pods
 
 MORNING = datetime(2026, 12, 1, 7, tzinfo=UTC)
@@ -92,6 +95,27 @@ def test_what_is_on_a_lost_node_does_not_answer_and_is_named() -> None:
     heard = ear.listen(60 * SECOND)
     assert isinstance(heard, Signals)
     assert set(heard.in_flight) == {"replica-00002", "replica-00003"}
+
+
+def test_a_replica_that_the_source_does_not_reach_is_missing_beside_the_others() -> None:
+    pods, listening = ready(2), Listening(stale_after=90 * SECOND, start=MORNING)
+    listening.scrape(pods, BUSY, MORNING, silent={"replica-00001"})
+    listening.poll(pods, MORNING)
+    heard = listening.heard(pods, MORNING)
+    assert isinstance(heard, Signals)
+    assert (set(heard.in_flight), set(heard.missing)) == ({"replica-00002"}, {"replica-00001"})
+
+
+def test_a_replica_that_has_left_its_service_still_has_its_last_requests() -> None:
+    pods, listening = ready(2), Listening(stale_after=90 * SECOND, start=MORNING)
+    first, _ = pods.observed(MORNING).replicas
+    mark = Mark(replica=first, draining=Draining(since=MORNING, released=False))
+    pods = pods.carried_out(Orders(replicas=2, marks=(mark,)), MORNING)
+    listening.scrape(pods, Load(running=10, lingering=3), MORNING)
+    listening.poll(pods, MORNING)
+    heard = listening.heard(pods, MORNING)
+    assert isinstance(heard, Signals)
+    assert heard.in_flight == {"replica-00001": 3.0, "replica-00002": 10.0}
 
 
 def test_while_nobody_is_ready_nobody_can_be_asked() -> None:

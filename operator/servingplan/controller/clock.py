@@ -144,7 +144,15 @@ class AcceleratedClock:
         return self._stretches[place - 1]
 
     def describe(self) -> str:
-        """Say what clock it is, in the form that `parse_demo_clock` reads."""
+        """Say what clock it is, in few words however often its speed changes."""
+        if not self.then:
+            return self.written()
+        factors = sorted(each.factor for each in self._stretches)
+        speeds = f"{_plain(factors[0])}x to {_plain(factors[-1])}x"
+        return f"{self.start.isoformat()}@{speeds},{_SINCE}{self.since.isoformat()}"
+
+    def written(self) -> str:
+        """Give all of it in the form that `parse_demo_clock` reads."""
         stretches = (f"{each.start.isoformat()}@{_plain(each.factor)}x" for each in self._stretches)
         return f"{','.join(stretches)},{_SINCE}{self.since.isoformat()}"
 

@@ -151,7 +151,7 @@ def _with_anchored_clock(settings: OperatorSettings, environ: Mapping[str, str])
             f"--demo-clock {settings.demo_clock!r} makes the operator act at wrong times on a real cluster; it is "
             f"for demos and tests, and needs {DEMO_CLOCK_ALLOWED}=yes in the environment as well"
         )
-    return settings.model_copy(update={"demo_clock": settings.clock().describe()})
+    return settings.model_copy(update={"demo_clock": parse_demo_clock(settings.demo_clock).written()})
 
 
 def _sentence(problem: Any) -> str:

@@ -7,6 +7,7 @@ A source that is gone is not asked: what was read grows stale, and then its trou
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -22,11 +23,15 @@ GONE = NoSignals(reason=Reason.METRICS_UNREACHABLE, message="the source does not
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What all replicas that serve do together. served_per_s: first tokens; running, waiting: requests now."""
+    """What all replicas that serve do together. served_per_s: first tokens; running, waiting: requests now.
+
+    lingering: requests that each replica still has which has left its Service.
+    """
 
     served_per_s: float = 0.0
     running: float = 0.0
     waiting: float = 0.0
+    lingering: float = 0.0
 
 
 class Listening:
@@ -50,19 +55,22 @@ class Listening:
         for name in serving:
             self._served[name] += load.served_per_s * seconds / len(serving)
 
-    def scrape(self, pods: Pods, load: Load, now: datetime) -> None:
-        """Let the source read every replica that answers; each one that serves has its share of the load."""
+    def scrape(self, pods: Pods, load: Load, now: datetime, *, silent: Collection[str] = ()) -> None:
+        """Let the source read every replica that answers; each one that serves has its share of the load.
+
+        silent: the names of those that it does not reach.
+        """
         serving = pods.serving(now)
         shares = {name: 1 / len(serving) for name in serving}
-        answering = pods.answering(now)
-        self._scraped = tuple(self._reading(pod.name, load, shares.get(pod.name, 0.0), now) for pod in answering)
+        answering = [pod.name for pod in pods.answering(now) if pod.name not in silent]
+        self._scraped = tuple(self._reading(name, load, shares.get(name, 0.0), now) for name in answering)
 
     def _reading(self, name: str, load: Load, share: float, now: datetime) -> Reading:
         served = self._served[name]
         return Reading(
             pod=name,
             at=now,
-            running=load.running * share,
+            running=load.running * share if share else load.lingering,
             waiting=load.waiting * share,
             arrived=served,
             finished=served,
