@@ -29,7 +29,7 @@ OUR_STABILIZATION_S = 60.0
 
 OURS = "foresight"
 
-PRICES = tuple(float(price) for price in np.geomspace(30, 300_000, SETTINGS))
+PRICES = tuple(float(price) for price in np.geomspace(20, 200_000, SETTINGS // 2))
 """Replica-hours that it is worth not to miss all requests of a day."""
 
 Entrant: TypeAlias = Callable[[Workload, Rules], Ledger]
@@ -79,9 +79,12 @@ def knative_like(load: Workload, rules: Rules) -> Ledger:
 
 
 def foresight(load: Workload, rules: Rules) -> Ledger:
-    """24 prices of a miss."""
-    known = learn(load, start_s=rules.start_s, wait_limit_s=rules.wait_limit_s, prices=PRICES)
-    return run(load, policies.foresighted(known), [OUR_STABILIZATION_S] * SETTINGS, rules)
+    """12 prices of a miss, with and without the profile."""
+    known = [
+        learn(load, start_s=rules.start_s, wait_limit_s=rules.wait_limit_s, prices=PRICES, profiled=profiled)
+        for profiled in (True, False)
+    ]
+    return run(load, policies.foresighted(*known), [OUR_STABILIZATION_S] * SETTINGS, rules)
 
 
 BASELINES: Mapping[str, Entrant] = {

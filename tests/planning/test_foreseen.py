@@ -135,6 +135,7 @@ def test_ten_thousand_random_cases_are_those_of_the_numeric_policy():
             head_room=np.array([each.room for each, _ in rooms]),
             spread=forecast**foresight.SPREAD_POWER * np.array([each.by_hour[hour] for each, hour in rooms]),
             most=seen["most"],
+            now=seen["now"],
         )
 
     for held, mine in ((0.0, [each.raise_to for each in found]), (np.inf, [each.keep_to for each in found])):

@@ -21,7 +21,7 @@ def sized(numbers, *, observed, expected, usual, rate, planned, ahead, room, mos
     level = foresight.level(numbers, observed=observed, expected=expected, usual=usual)
     forecast = foresight.foreseen(numbers, Rates(now=rate, level=level), Profile(now=planned, ahead=ahead))
     size = foresight.with_head_room(
-        numbers, forecast, head_room=room, spread=forecast**foresight.SPREAD_POWER, most=most
+        numbers, forecast, head_room=room, spread=forecast**foresight.SPREAD_POWER, most=most, now=rate
     )
     return foresight.replicas(numbers, raise_to=size, keep_to=size, held=held, backlog_s=queue)
 
@@ -75,14 +75,16 @@ def test_waiting_work_is_to_be_served_within_half_a_minute():
 
 
 @pytest.mark.parametrize(
-    ("forecast", "size"),
+    ("forecast", "room", "size"),
     [
-        pytest.param(3.0, 14.0, id="a bit above the most that was ever needed"),
-        pytest.param(20.0, 50.0, id="a multiple of the forecast, where that is more"),
+        pytest.param(3.0, 2.0, 5.0, id="so many spreads"),
+        pytest.param(3.0, 100.0, 14.0, id="up to a bit above the most that was ever needed"),
+        pytest.param(20.0, 100.0, 50.0, id="or to a multiple of the forecast, where that is more"),
+        pytest.param(3.0, -2.0, 2.5, id="never below what arrives now"),
     ],
 )
-def test_head_room_ends(forecast, size):
-    found = foresight.with_head_room(FLOATS, forecast, head_room=100.0, spread=1.0, most=10.0)
+def test_head_room_has_its_bounds(forecast, room, size):
+    found = foresight.with_head_room(FLOATS, forecast, head_room=room, spread=1.0, most=10.0, now=2.5)
 
     assert found == pytest.approx(size)
 

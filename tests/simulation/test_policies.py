@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from servingplan.planning import foresight
+from servingplan.planning.head_room import UNLEARNED
 from servingplan.simulation import policies
 from servingplan.simulation.fleet import Rules, Seen, run
 from servingplan.simulation.history import cheapest_rooms, learn, profile, trust
@@ -159,6 +160,19 @@ def test_head_room_is_bought_while_it_costs_less_than_what_it_saves():
 
     unseen = foresight.UNSEEN_SHARE * 2 / (1 + found) ** 3  # what no day has shown adds to what a spread saves
     assert np.exp(-found) + unseen == pytest.approx(left, rel=0.2)
+
+
+def test_who_has_had_no_request_yet_is_served_from_the_first_hour_on():
+    """Quiet for three days, then four replicas' worth: what was learned of nothing is no reason to serve less."""
+    rates = np.zeros((4 * 144, 1))
+    rates[-144:] = 4.0
+    some = load(tenants(rates), peak=4)
+    known = learn(some, start_s=300, wait_limit_s=10, prices=[1e3])
+
+    ledger = run(some, policies.foresighted(known), [60.0], RULES)
+
+    assert known.rising.head_room[3, 0, 0] == UNLEARNED
+    assert ledger.good[73:, 0, 0].tolist() == pytest.approx(ledger.requests[73:, 0].tolist())
 
 
 def test_clairvoyance_costs_no_more_than_any_policy_and_no_less_than_the_fluid_bound():

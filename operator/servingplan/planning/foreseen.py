@@ -82,7 +82,7 @@ def terms(plan: Plan, signals: Signals, learned: Learned, *, now: float, rising:
     until = foresight.foreseen(FLOATS, rates, Profile(now=profile, ahead=ahead))
     hour = at.astimezone(plan.zone).hour
     soon_size, until_size = (
-        _sized(learned, forecast, room, hour) for forecast, room in ((soon, rising), (until, lasting))
+        _sized(learned, forecast, room, hour, rates.now) for forecast, room in ((soon, rising), (until, lasting))
     )
     backlog_s = signals.waiting.least / learned.unit
     raise_to, keep_to = (
@@ -110,9 +110,11 @@ def at_start(at: datetime, learned: Learned) -> datetime:
     return at + learned.start
 
 
-def _sized(learned: Learned, forecast: float, room: HeadRoom, hour: int) -> float:
+def _sized(learned: Learned, forecast: float, room: HeadRoom, hour: int, now: float) -> float:
     spread = forecast**foresight.SPREAD_POWER * room.by_hour[hour]
-    size: float = foresight.with_head_room(FLOATS, forecast, head_room=room.room, spread=spread, most=learned.most)
+    size: float = foresight.with_head_room(
+        FLOATS, forecast, head_room=room.room, spread=spread, most=learned.most, now=now
+    )
     return size
 
 

@@ -117,10 +117,15 @@ def foreseen(numbers: Numbers, rates: Rates, profile: Profile) -> Number:
     return (bold + sober) / 2 + LEAST_SPREAD
 
 
-def with_head_room(numbers: Numbers, forecast: Number, *, head_room: Number, spread: Number, most: Number) -> Number:
-    """The forecast with its head room: head_room x spread. most: what was needed at most so far."""
+def with_head_room(
+    numbers: Numbers, forecast: Number, *, head_room: Number, spread: Number, most: Number, now: Number
+) -> Number:
+    """The forecast with its head room, head_room x spread, and never less than what arrives now.
+
+    most: what was needed at most so far.
+    """
     cap = numbers.maximum(CAP_OF_FORECAST * forecast, CAP_OF_MOST * most)
-    return numbers.minimum(forecast + head_room * spread, cap)
+    return numbers.maximum(numbers.minimum(forecast + head_room * spread, cap), now)
 
 
 def head_room(*, edge: Number, excess: Number, share: float) -> Number:

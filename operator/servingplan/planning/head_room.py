@@ -19,6 +19,9 @@ from servingplan.planning.past_days import PER_MINUTE, SLICE_S, Days
 HOUR_LEAST, HOUR_MOST = 0.4, 2.5
 """How far the spread of an hour of the day may be from that of the whole day."""
 
+UNLEARNED = 1.0
+"""Head room where no request came yet."""
+
 _LEAST = 1e-9
 """Requests. Where there were fewer there were none."""
 
@@ -122,6 +125,8 @@ def _head_room(samples: Sequence[_Sample], price: float) -> HeadRoom:
     by_hour = _spread_by_hour(samples)
     spread = sum(sample.spread * by_hour[sample.hour] for sample in samples) / max(len(samples), 1)
     ranked = sorted((sample.error / by_hour[sample.hour], sample.weight) for sample in samples)
+    if sum(weight for _, weight in ranked) <= 0:
+        return HeadRoom(room=UNLEARNED, by_hour=tuple(by_hour))
 
     def loss(candidate: tuple[float, float]) -> float:
         share, room = candidate
@@ -134,9 +139,6 @@ def _head_room(samples: Sequence[_Sample], price: float) -> HeadRoom:
 
 def _candidates(ranked: Sequence[tuple[float, float]]) -> Iterator[tuple[float, float]]:
     """Shares of requests with the head room that leaves them. ranked: errors from the least on, with their weights."""
-    if not ranked:
-        yield 1.0, 0.0
-        return
     reached = list(accumulate(weight for _, weight in ranked))
     total = reached[-1]
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from servingplan.planning import foresight
 from servingplan.planning.foresight import SHARES, TAIL_SHARE, Profile, Rates
-from servingplan.planning.head_room import HOUR_LEAST, HOUR_MOST, first_that_counts
+from servingplan.planning.head_room import HOUR_LEAST, HOUR_MOST, UNLEARNED, first_that_counts
 from servingplan.planning.learned import BEYOND_START_S, LEVEL_S, NOW_S
 from servingplan.planning.learning import AGE_WEIGHT, OTHER_CLASS_WEIGHT, TRUSTED_FROM
 from servingplan.simulation.windows import (
@@ -30,9 +30,6 @@ from servingplan.simulation.workload import DAY_S, HOUR_S, SLICE_S, Workload, ne
 SAMPLE = 2
 """Every how many slices a forecast is judged: once a minute, as the operator's history has it."""
 
-UNLEARNED = 1.0
-"""Head room of the first day."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
@@ -47,12 +44,13 @@ class Forecast:
 class History:
     """What the policy knows, for one start time.
 
-    rising: of the need one start from now. lasting: of the most until then. most: what was needed at most on earlier
-    days, by [day, lane].
+    rising: of the need one start from now. lasting: of the most until then. now: the rate, by [slice, lane]. most: what
+    was needed at most on earlier days, by [day, lane].
     """
 
     rising: Forecast
     lasting: Forecast
+    now: Array
     most: Array
 
 
@@ -91,7 +89,10 @@ def trust(load: Workload, steps: Array) -> Array:
 
 
 def cheapest_rooms(errors: Array, weights: Array, spread: Array, prices: Sequence[float]) -> Array:
-    """The head room with the least loss, by [price, lane]. errors, weights: by [sample, lane]; spread: by [lane]."""
+    """The head room with the least loss, by [price, lane]; where no request came yet, what is `UNLEARNED`.
+
+    errors, weights: by [sample, lane]; spread: by [lane].
+    """
     order = np.argsort(errors, axis=0)
     ranked = np.take_along_axis(errors, order, axis=0)
     reached = np.cumsum(np.take_along_axis(weights, order, axis=0), axis=0, dtype=np.float64)
@@ -112,13 +113,19 @@ def cheapest_rooms(errors: Array, weights: Array, spread: Array, prices: Sequenc
     )
     shares = np.array(SHARES)[:, None]
     losses = [foresight.loss(np, room=rooms, share=shares, spread=spread, price=price) for price in prices]
-    return np.stack([rooms[loss.argmin(axis=0), lanes] for loss in losses]).astype(np.float32)
+    cheapest = np.stack([rooms[loss.argmin(axis=0), lanes] for loss in losses])
+    return np.where(total > 0, cheapest, UNLEARNED).astype(np.float32)
 
 
-def learn(load: Workload, *, start_s: float, wait_limit_s: float, prices: Sequence[float]) -> History:
-    """What is known at each slice. prices: replica-hours that it is worth not to miss all requests of a day."""
+def learn(
+    load: Workload, *, start_s: float, wait_limit_s: float, prices: Sequence[float], profiled: bool = True
+) -> History:
+    """What is known at each slice. prices: replica-hours that it is worth not to miss all requests of a day.
+
+    profiled: False leaves the profile out, whatever it told.
+    """
     steps = profile(load)
-    used = np.repeat(trust(load, steps), DAY_S // SLICE_S, axis=0)
+    used = np.repeat(trust(load, steps) * profiled, DAY_S // SLICE_S, axis=0)
     planned = load.by_slice(steps)
     known = planned * used
     rates = _rates(load, planned, load.by_slice(_day_means(steps, DAY_S // load.step_s)))
@@ -133,6 +140,7 @@ def learn(load: Workload, *, start_s: float, wait_limit_s: float, prices: Sequen
     return History(
         rising=_forecast(rates, Profile(now=known, ahead=then), coming, weights=weights, past=past + 1, prices=prices),
         lasting=_forecast(rates, Profile(now=known, ahead=ahead), until, weights=weights, past=past, prices=prices),
+        now=rates.now,
         most=_most_before(need),
     )
 

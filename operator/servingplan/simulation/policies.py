@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from itertools import islice
+from itertools import accumulate, islice, pairwise
 
 import numpy as np
 
@@ -137,31 +137,40 @@ def knative_like(targets: Sequence[float], panics: Sequence[float]) -> Policy:
     return wanted
 
 
-def foresighted(history: History) -> Policy:
-    """Foresight, with all prices of the history side by side."""
+def foresighted(*histories: History) -> Policy:
+    """Foresight, with all prices of the histories side by side."""
+    ends = accumulate(history.rising.head_room.shape[1] for history in histories)
+    parts = [slice(begin, end) for begin, end in pairwise((0, *ends))]
 
-    def sized(forecast: Forecast, i: int, day: int) -> Array:
+    def wanted(i: int, seen: Seen) -> Array:
+        return np.concatenate(
+            [
+                _foreseen(history, i, held=seen.held[part], queue=seen.queue[part])
+                for history, part in zip(histories, parts, strict=True)
+            ]
+        )
+
+    return wanted
+
+
+def _foreseen(history: History, i: int, *, held: Array, queue: Array) -> Array:
+    day = i * SLICE_S // DAY_S
+
+    def sized(forecast: Forecast) -> Array:
         size: Array = foresight.with_head_room(
             np,
             forecast.expected[i],
             head_room=forecast.head_room[day],
             spread=forecast.spread[i],
             most=history.most[day],
+            now=history.now[i],
         )
         return size
 
-    def wanted(i: int, seen: Seen) -> Array:
-        day = i * SLICE_S // DAY_S
-        replicas: Array = foresight.replicas(
-            np,
-            raise_to=sized(history.rising, i, day),
-            keep_to=sized(history.lasting, i, day),
-            held=seen.held,
-            backlog_s=seen.queue,
-        )
-        return replicas
-
-    return wanted
+    replicas: Array = foresight.replicas(
+        np, raise_to=sized(history.rising), keep_to=sized(history.lasting), held=held, backlog_s=queue
+    )
+    return replicas
 
 
 def _hourly(load: Workload, start_s: float) -> Array:
