@@ -100,7 +100,7 @@ def test_a_trace_of_a_fortnight_is_cut_at_a_local_midnight_and_judged_by_its_sec
     half = half_time(one)
 
     assert half == TUESDAY + timedelta(days=7)
-    assert judged_from(one, half).trace.first == half
+    assert judged_from(one, half).judged_from == half
     assert half_time(a_world(*[2] * 24)) is None
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from decimal import Decimal
 
 import numpy as np
 
+from servingplan.planning.plan import Foresight
 from servingplan.reporting.hours import course
 from servingplan.simulation.operating import operator
 from servingplan.simulation.playing import play
@@ -45,6 +47,19 @@ def test_what_arrives_above_the_plan_raises_and_comes_down_again():
     assert (found >= alone).all()
     assert found[hour(2, one)] > alone[hour(2, one)]
     assert found[-1] == alone[-1]
+
+
+def test_foresight_learns_from_the_traces_own_days_and_rises_before_they_do():
+    plan = heard(a_plan(windows=()))
+    foreseeing = replace(plan, feedback=replace(plan.feedback, foresight=Foresight(miss_price=Decimal(8))))
+    day = (2,) * 8 + (12,) * 12 + (2,) * 4
+    one = a_world(*day * 3, 2, 2, 2, 2, 2, 2, 2, 2, 12, plan=foreseeing)
+    found = replicas(one, foreseeing)
+
+    nine = [hour(24 * day + 8, one) for day in range(4)]
+    assert found[nine[0]] == 2
+    assert found[nine[3]] == 4
+    assert replicas(one, plan)[nine[3]] == 2
 
 
 def test_nothing_is_raised_while_nobody_is_heard():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -35,8 +37,8 @@ def test_without_a_rise_the_busiest_minutes_are_the_worst():
     assert worst(one).top == hour(1, one)
 
 
-def test_only_what_counts_is_looked_at():
-    one = WORLD.judged_by(np.arange(len(WORLD.lost)) < hour(5, WORLD))
+def test_only_the_time_that_is_judged_is_looked_at():
+    one = replace(WORLD, judged=WORLD.judged & (np.arange(len(WORLD.lost)) < hour(5, WORLD)))
     assert worst(one).top == hour(2, WORLD)
 
 
@@ -88,6 +90,6 @@ def test_a_scene_has_the_name_of_its_scenario_and_judges_only_what_counts(key, s
     scene = scenario(WORLD, MILD)
 
     assert scene.key == key
-    assert not (scene.judged & ~WORLD.trace.counted).any()
+    assert not (scene.judged & ~WORLD.judged).any()
     assert scene.judged.any()
-    assert as_recorded(WORLD).judged.tolist() == WORLD.trace.counted.tolist()
+    assert as_recorded(WORLD).judged.tolist() == WORLD.judged.tolist()

@@ -77,6 +77,18 @@ def test_what_is_no_trace_is_said_in_one_sentence(counts, step_s, says):
         recorded(np.array(counts), TUESDAY, step_s, DRAWING)
 
 
+def test_minutes_are_those_that_a_prometheus_would_have_kept():
+    counts = np.arange(120.0)
+    counts[10:12] = np.nan
+    trace = recorded(counts, TUESDAY + timedelta(seconds=30), SLICE_S, DRAWING)
+    found = trace.minutes(TUESDAY + timedelta(seconds=30), TUESDAY + timedelta(minutes=8))
+
+    assert found.start == TUESDAY + timedelta(minutes=1)
+    assert found.rates[:3] == [3 / 60, 7 / 60, 11 / 60]
+    assert np.isnan(found.rates).nonzero()[0].tolist() == [4, 5]
+    assert len(found.rates) == 7
+
+
 def test_a_part_is_cut_out_and_must_be_long_enough_too():
     trace = evenly(1, 2, 3)
     part = trace.between(TUESDAY + timedelta(hours=1), TUESDAY + timedelta(hours=2))

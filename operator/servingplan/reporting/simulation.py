@@ -62,20 +62,20 @@ class Simulated:
     @property
     def start(self) -> datetime:
         """The first instant that everybody is judged by."""
-        return self.trace.first
+        return self.comparison.world.judged_from
 
     @property
     def busiest(self) -> float:
         """The most requests/s in any ten minutes that count."""
         window = RATE_STEP_S // SLICE_S
-        sums = np.concatenate([[0.0], np.cumsum(self.trace.requests * self.trace.counted)])
+        sums = np.concatenate([[0.0], np.cumsum(self.trace.requests * self.comparison.world.judged)])
         window = min(window, len(sums) - 1)
         return float((sums[window:] - sums[:-window]).max()) / (window * SLICE_S)
 
     @property
     def mean(self) -> float:
         """Requests/s on average."""
-        return float(self.trace.requests[self.trace.counted].mean()) / SLICE_S
+        return float(self.trace.requests[self.comparison.world.judged].mean()) / SLICE_S
 
     def over_reference(self, standing: Standing) -> float | None:
         """GPU-hours without the reserve, over those of a fleet that knows all arrivals."""

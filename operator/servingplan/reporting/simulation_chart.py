@@ -67,11 +67,11 @@ class _Bins:
 
     def __init__(self, found: Simulated) -> None:
         trace = found.trace
-        self.first = trace.index(trace.first)
+        self.first = trace.index(found.start)
         slices = len(trace.requests) - self.first
         self.width = 1 if slices <= _FEWEST_BINS else max(RATE_STEP_S // SLICE_S, -(-slices // _MOST_BINS))
         self.count = slices // self.width
-        self.requests = trace.requests * trace.counted
+        self.requests = trace.requests * found.comparison.world.judged
         self.edges = [trace.at(self.first + i * self.width) for i in range(self.count + 1)]
         unit_rps = float(found.plan.capacity.points[-1].requests_per_second)
         self.need = self.mean(trace.requests) / (SLICE_S * unit_rps)

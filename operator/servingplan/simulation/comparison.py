@@ -162,7 +162,7 @@ def _start_s(scene: Scene) -> float:
 
 def _attained(result: Result, world: World) -> float:
     """The attainment in the first part of what was played; 1 where no request came."""
-    requests = world.trace.requests * world.trace.counted
+    requests = world.trace.requests * world.judged
     share = share_of(result.played.good[: len(requests), 0, 0], requests)
     return 1.0 if share is None else share
 

@@ -1,16 +1,23 @@
 """The operator as a policy: `decide()` on virtual time, with the signals that its engines would report.
 
-In: lanes. Out: a `Policy` for `playing`. Every lane has an operator of its own, from the slice on in which its world
+In: lanes. Out: a `Policy` for `playing`. Where the plan has foresight, it learns each night from the trace's earlier
+days, as from a Prometheus that kept them. Every lane has an operator of its own, from the slice on in which its world
 becomes another one than that of the first lane; until then both decide the same.
 """
 
 from __future__ import annotations
 
 from copy import copy
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 import numpy as np
 
+from servingplan.planning.calendar import local_date
+from servingplan.planning.decision import lead_in_effect
+from servingplan.planning.demand import first_instant
+from servingplan.planning.learned import Learned
+from servingplan.planning.learning import first_day, learn
 from servingplan.planning.plan import Plan
 from servingplan.simulation.arrivals import SLICE_S
 from servingplan.simulation.engines import Engines, Happened, in_flight_at_capacity
@@ -50,6 +57,7 @@ class _Operator:
         self._engines = Engines(plan, world.rules)
         self._operated = Operated(plan, drain_timeout=timedelta(seconds=world.rules.drain_s))
         self._current: int | None = None
+        self._learned: Learned | None = None
 
     def in_world(self, world: World) -> _Operator:
         """The same one, in a world that goes on differently."""
@@ -68,8 +76,21 @@ class _Operator:
             happened = Happened(waiting=queue * self._unit_rps, running=busy * self._in_flight)
             self._engines.hear(happened, now, silent=bool(self._world.silent[i]))
         if hears or self._current is None or now >= self._operated.wake_at or self._engines.changed(now):
-            self._operated.step(self._engines.observed(self._current, now), now)
+            observation = self._engines.observed(self._current, now)
+            self._operated.step(replace(observation, learned=self._taught(now)), now)
             self._engines.carry_out(self._operated.orders, now)
             self._current = self._operated.orders.replicas
         self._engines.lose(int(self._world.lost[i]), now)
         return self._engines.serving
+
+    def _taught(self, now: datetime) -> Learned | None:
+        """What the days before this one taught, made anew each night; of a first day there is nothing."""
+        feedback, day = self._plan.feedback, local_date(now, self._plan.zone)
+        if feedback is None or feedback.foresight is None:
+            return None
+        if self._learned is None or self._learned.day != day:
+            start = max(self._world.trace.first, first_instant(self._plan, first_day(day)))
+            past = self._world.trace.minutes(start, now)
+            lead = lead_in_effect(self._plan, self._operated.history, now)
+            self._learned = learn(self._plan, past, start=lead, day=day)
+        return self._learned

@@ -8,7 +8,7 @@ count: no policy begins cold.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from servingplan.errors import InputError, Problem
 from servingplan.planning.demand import requirements
 from servingplan.planning.evidence import planned_rate
+from servingplan.planning.learned import MINUTE, Past
 from servingplan.planning.plan import Plan
 from servingplan.simulation.arrivals import SLICE_S, arrivals
 
@@ -26,6 +27,9 @@ SHORTEST = timedelta(minutes=30)
 
 PLANNED_STEP_S = 300
 """A plan states the rate of the busiest five minutes."""
+
+_EPOCH = datetime.fromtimestamp(0, UTC)
+_PER_MINUTE = MINUTE // SLICE
 
 _FIRST = timedelta(minutes=10)
 """Whose mean is the demand before the first request."""
@@ -80,6 +84,14 @@ class Trace:
         first, last = max(0, self.index(start)), max(0, self.index_from(end))
         part = replace(self, start=self.at(first), requests=self.requests[first:last], counted=self.counted[first:last])
         return _long_enough(part)
+
+    def minutes(self, start: datetime, end: datetime) -> Past:
+        """Requests/s of each whole minute in [start, end), NaN in gaps: as a Prometheus would have kept them."""
+        first = -((_EPOCH - start) // MINUTE) * MINUTE + _EPOCH
+        begin, count = self.index_from(first), max(0, (end - first) // MINUTE)
+        place = slice(begin, begin + count * _PER_MINUTE)
+        requests = np.where(self.counted[place], self.requests[place], np.nan).reshape(count, _PER_MINUTE)
+        return Past(start=first, rates=(requests.sum(axis=1) / MINUTE.total_seconds()).tolist())
 
     def after_a_while(self, while_: timedelta) -> Trace:
         """With so much time before it in which the demand is that of its first minutes, and nothing counts."""

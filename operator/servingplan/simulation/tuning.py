@@ -6,6 +6,7 @@ nobody was tuned on, and at about the same attainment.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -32,8 +33,7 @@ def half_time(world: World) -> datetime | None:
 
 def judged_from(world: World, start: datetime) -> World:
     """The same world, in which only what comes from `start` on counts."""
-    trace = world.trace
-    return world.judged_by(trace.counted & (np.arange(len(trace.requests)) >= trace.index(start)))
+    return replace(world, judged=world.judged & (np.arange(len(world.judged)) >= world.trace.index(start)))
 
 
 def tuned(entrant: Entrant, world: World, half: datetime, wanted: float) -> float:

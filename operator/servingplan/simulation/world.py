@@ -37,7 +37,7 @@ class World:
     """One plan's fleet, and what it meets, by slice of the trace.
 
     rules: how replicas start, serve and leave. lost: replicas that are gone at a slice, and start anew. silent: True
-    while no metrics can be had.
+    while no metrics can be had. judged: the slices that policies are judged by, of those that the trace counts.
     """
 
     plan: Plan
@@ -45,6 +45,12 @@ class World:
     rules: Rules
     lost: NDArray[np.int64]
     silent: NDArray[np.bool_]
+    judged: NDArray[np.bool_]
+
+    @property
+    def judged_from(self) -> datetime:
+        """The first instant that policies are judged by."""
+        return self.trace.at(int(np.argmax(self.judged)))
 
     def same_until(self, other: World) -> int:
         """The first slice in which another world of the same plan and rules differs; the end where none does."""
@@ -57,11 +63,7 @@ class World:
         """The same up to an instant."""
         last = self.trace.index(end)
         trace = replace(self.trace, requests=self.trace.requests[:last], counted=self.trace.counted[:last])
-        return replace(self, trace=trace, lost=self.lost[:last], silent=self.silent[:last])
-
-    def judged_by(self, counted: NDArray[np.bool_]) -> World:
-        """The same, in which only some slices count."""
-        return replace(self, trace=replace(self.trace, counted=counted))
+        return replace(self, trace=trace, lost=self.lost[:last], silent=self.silent[:last], judged=self.judged[:last])
 
 
 def rules_of(plan: Plan, start: timedelta) -> Rules:
@@ -84,7 +86,14 @@ def world(plan: Plan, trace: Trace, rules: Rules) -> World:
     """An ordinary one: nothing is lost. The trace gets a while before it, so that no policy begins cold."""
     warm = trace.after_a_while(_BEFORE + _STARTS_BEFORE * timedelta(seconds=rules.start_s))
     slices = len(warm.requests)
-    return World(plan=plan, trace=warm, rules=rules, lost=np.zeros(slices, np.int64), silent=np.zeros(slices, np.bool_))
+    return World(
+        plan=plan,
+        trace=warm,
+        rules=rules,
+        lost=np.zeros(slices, np.int64),
+        silent=np.zeros(slices, np.bool_),
+        judged=warm.counted,
+    )
 
 
 class Lanes:
@@ -101,7 +110,7 @@ class Lanes:
         self.demand: Array = (requests / (SLICE_S * self.unit_rps)).astype(np.float32)
         self.lost: Array = np.stack([each.lost for each in worlds], axis=1).astype(np.float32)
         self.silent = np.stack([each.silent for each in worlds], axis=1)
-        self.counted = np.stack([each.trace.counted for each in worlds], axis=1)
+        self.judged = np.stack([each.judged for each in worlds], axis=1)
 
     def __len__(self) -> int:
         """How many there are."""
@@ -158,7 +167,7 @@ class Lanes:
         return Workload(
             demand=self.demand,
             sums=self.sums,
-            counted=self.counted.astype(np.float32),
+            counted=self.judged.astype(np.float32),
             rising=self.rising,
             rates=self.rates,
             days_off=np.zeros(-(-self.slices * SLICE_S // 86400), np.bool_),

@@ -37,9 +37,9 @@ class Scene:
     @property
     def judged(self) -> NDArray[np.bool_]:
         """The slices that count: of the world, those of its own time."""
-        own = np.zeros_like(self.world.trace.counted)
+        own = np.zeros_like(self.world.judged)
         own[self.first : self.end] = True
-        return self.world.trace.counted & own
+        return self.world.judged & own
 
 
 Scenario: TypeAlias = Callable[[World, Severity], Scene]

@@ -26,13 +26,13 @@ class Worst:
 
 
 def worst(world: World) -> Worst:
-    """The busiest rise, the first of equals, from its first step to the last that still grows, among what counts."""
+    """The busiest rise, the first of equals, from its first step to the last that still grows, in the judged time."""
     rates = Lanes([world]).rates[:, 0]
-    counted = np.add.reduceat(world.trace.counted, np.arange(len(rates)) * _PER_STEP) == _PER_STEP
-    rising = rises(rates[:, None])[:, 0] & counted
+    judged = np.add.reduceat(world.judged, np.arange(len(rates)) * _PER_STEP) == _PER_STEP
+    rising = rises(rates[:, None])[:, 0] & judged
     begun = np.flatnonzero(rising & ~np.concatenate([[False], rising[:-1]])).tolist()
     if not begun:
-        busiest = int(np.argmax(np.where(counted, rates, -1)))
+        busiest = int(np.argmax(np.where(judged, rates, -1)))
         return Worst(begin=busiest * _PER_STEP, top=busiest * _PER_STEP)
     tops = {step: _top(rates, step) for step in begun}
     highest = max(rates[top] for top in tops.values())
