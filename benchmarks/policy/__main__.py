@@ -19,11 +19,11 @@ import numpy as np
 from benchmarks.policy.contest import Case, Outcome, friendly, hold, with_requests
 from benchmarks.policy.pictures import draw
 from benchmarks.policy.report import told
+from benchmarks.policy.tenants import read_tenants
 
 from servingplan.errors import ServingPlanError
 from servingplan.simulation.arrivals import DISPERSION
 from servingplan.simulation.scorecard import Period
-from servingplan.simulation.traces import read_tenants
 from servingplan.simulation.workload import DAY_S
 
 OWN_TRACES = Path(__file__).parent / "traces"

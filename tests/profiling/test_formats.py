@@ -123,6 +123,17 @@ def test_tenants_are_added_up_or_one_is_chosen(tmp_path):
         read(file, context=a_context(start=START, columns={"rate": "c9_rps"}))
 
 
+def test_tenants_have_steps_as_long_as_their_first_one(tmp_path):
+    file = tmp_path / "tenants.csv"
+    file.write_text("t_s,c1_rps\n0,1\n60,2\n120,3\n")
+    found, _ = read(file, context=a_context(start=START))
+    assert found == [Step(FIRST, 60, 60), Step(FIRST + 60, 60, 120), Step(FIRST + 120, 60, 180)]
+
+    file.write_text("t_s,c1_rps\n0,1\n")
+    found, _ = read(file, context=a_context(start=START))
+    assert found == [Step(FIRST, 600, 600)]
+
+
 @pytest.mark.parametrize(("file", "requests"), [("azure-conv-2023.csv", 300), ("mooncake-conversation.csv", 300)])
 def test_open_traces_are_read_to_their_last_line(file, requests):
     found, reading = read(LOGS / file, context=a_context(start=START))

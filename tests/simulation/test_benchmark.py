@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from benchmarks.policy.contest import friendly, with_requests
+from benchmarks.policy.tenants import read_tenants
 
 from servingplan.simulation.scorecard import Period
-from servingplan.simulation.traces import read_tenants
 from simulation.recorded import daily, tenants
 
 ROOT = Path(__file__).parents[2]

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.policy.tenants import read_tenants
 
 from servingplan.simulation.arrivals import SLICE_S, arrivals
-from servingplan.simulation.traces import UnreadableTrace, read_tenants
+from servingplan.simulation.traces import UnreadableTrace
 from simulation.recorded import load, tenants
 
 OWN = Path(__file__).parents[2] / "benchmarks" / "policy" / "traces"
@@ -49,14 +50,14 @@ def test_a_gap_is_bridged_and_not_counted(tmp_path):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        pytest.param("t_s,gap,x_rps\n0,0,1\n600,0,-1\n", "negative", id="a negative rate"),
-        pytest.param("t_s,gap,x_rps\n0,0,1\n600,0,nan\n", "no number", id="no number"),
+        pytest.param("t_s,gap,x_rps\n0,0,1\n600,0,-1\n", "Line 3: -1.0 is no rate", id="a negative rate"),
+        pytest.param("t_s,gap,x_rps\n0,0,1\n600,0,nan\n", "nan is no rate", id="no number"),
         pytest.param("t_s,gap,x_rps\n0,0,1\n600,0,2\n700,0,2\n", "equal steps", id="uneven steps"),
         pytest.param("t_s,gap,x_rps\n0,0,1\n7,0,2\n", "equal steps", id="steps between slices"),
         pytest.param("t_s,gap,x_rps\n0,0,1\n", "at least two rows", id="one row"),
-        pytest.param("t_s,gap\n0,0\n600,0\n", "a column for a tenant", id="no tenant"),
+        pytest.param("t_s,gap\n0,0\n600,0\n", "No CSV file", id="no tenant"),
         pytest.param("t_s,gap,x_rps\n0,1,1\n600,1,2\n", "one gap", id="nothing but a gap"),
-        pytest.param("t_s,gap,x_rps\n0,0,1\n600,0,some\n", "cannot be read", id="words"),
+        pytest.param("t_s,gap,x_rps\n0,0,1\n600,0,some\n", "Line 3: could not convert", id="words"),
         pytest.param("time,rate\n0,1\n", "No CSV file", id="another file"),
     ],
 )

@@ -96,7 +96,7 @@ FORMATS: Mapping[str, Format] = {
         ),
         Format(
             name="tenants",
-            title="rates of tenants in steps of ten minutes",
+            title="rates of tenants in equal steps",
             recognises=_first(lambda line: _has("t_s")(line) and rates.RATE_SUFFIX in line),
             read=rates.tenants,
         ),
