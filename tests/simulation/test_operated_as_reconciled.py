@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import random
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from planning.loop import berlin
 from servingplan.api.resolve import resolve
+from servingplan.controller.drain import KUBERNETES_GRACE
 from servingplan.controller.pods import TIMESTAMP_GRAIN, replicas
 from servingplan.planning.lead import Stages
 from servingplan.planning.observation import Replica, Stage
@@ -29,8 +31,8 @@ from servingplan.rendering.times import wire_time
 from servingplan.simulation.operated import Operated
 from servingplan.simulation.pods import Pods
 from support.signals import some_signals, steady
-from support.small_operator import ENGINE, KEY, SmallOperator
-from support.specs import document, scheduled
+from support.small_operator import ENGINE, KEY, TARGET, SmallOperator
+from support.specs import document, scheduled, targeting
 
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 SILENT = NoSignals(reason=Reason.METRICS_UNREACHABLE, message="no answer")
@@ -74,21 +76,29 @@ def pod_of(found: Replica) -> dict[str, Any]:
 
 
 class Beside:
-    """A plan that both operate: each look is one of either, at the same instant, of the same replicas."""
+    """A plan that both operate: each look is one of either, at the same instant, of the same replicas.
 
-    def __init__(self, start: datetime, **changes: Any) -> None:
-        self.spec = document(**changes)
-        self.plan: Plan = resolve(self.spec, {})
-        self.operated, self.pods = Operated(self.plan), Pods(start=Stages(scheduling=2 * SECOND, engine=9 * MINUTE))
-        self.operator = SmallOperator()
-        self.operator.server.put(self.spec)
-        self.now = start
+    found: how many replicas of somebody's Deployment there are, which the plan takes over; None: it owns an engine.
+    """
+
+    def __init__(self, start: datetime, *, found: int | None = None, **changes: Any) -> None:
+        self.operator, self.now = SmallOperator(), start
+        self.ref = ENGINE if found is None else TARGET
+        self.pods = Pods(start=Stages(scheduling=2 * SECOND, engine=9 * MINUTE))
+        if found is not None:
+            changes |= targeting()
+            self.operator.run_target(found)
+            self.pods = self.pods.scaled(found, start - 60 * MINUTE)
+        self.plan: Plan = resolve(document(**changes), {})
+        self.operated = Operated(self.plan, drain_timeout=KUBERNETES_GRACE)
+        self.operator.server.put(document(**changes))
         self.levels: list[int] = []
 
     async def look(self, heard: Heard) -> None:
         """Both look, and their memories and orders must be equal."""
         self.operator.clock.instant = self.now
         self._show()
+        self.operator.observer.forget(KEY)  # pods of a named target may be half a minute old, by the machine's clock
         self.operator.poller.heard = lambda *_: heard  # type: ignore[method-assign]
         await self.operator.reconciler.reconcile(KEY)
         self.operated.step(self.pods.observed(self.now, heard), self.now)
@@ -106,15 +116,15 @@ class Beside:
                 del server.objects[ref]
         for manifest in found.values():
             server.put(manifest)
-        if ENGINE in server.objects:
-            server.make_ready(ENGINE, self.pods.tally(self.now).ready)
+        if self.ref in server.objects:
+            server.make_ready(self.ref, self.pods.tally(self.now).ready)
 
     def _replicas(self) -> list[Replica]:
         return [each for each in self.pods.observed(self.now).replicas if each.stage is not Stage.TERMINATING]
 
     def _compare(self) -> None:
         server = self.operator.server
-        assert self.operator.replicas(ENGINE) == self.pods.current, self.now
+        assert self.operator.replicas(self.ref) == self.pods.current, self.now
         before = history_from_wire(self.operator.status)
         rises = replace(before.rises, fingerprint="")
         assert replace(before, rises=rises) == self.operated.history, self.now
@@ -125,35 +135,61 @@ class Beside:
         assert both == {name: marks[name] for name in both}, self.now
 
 
-def drawn(beside: Beside, draw: random.Random) -> Heard:
-    """What engines may say: nothing, calm, more arrivals than planned; busy or idle."""
-    ready = [each.name for each in beside.pods.observed(beside.now).in_stage(Stage.READY)]
-    if not ready or draw.random() < 0.1:
-        return SILENT
-    rate = draw.choice([1, 15, 17, 24, 30])
-    in_flight = {name: float(draw.choice([0, 0, 3])) for name in ready}
-    arrivals = steady(rate)
-    first = dict.fromkeys(ready, beside.now - 60 * MINUTE)
-    return some_signals(beside.now, in_flight=in_flight, arrivals_2m=arrivals, arrivals_10m=arrivals, first_heard=first)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """What engines say for a while: so many arrivals, and in flight in each replica in turn. rate None: nothing."""
+
+    rate: float | None
+    in_flight: tuple[float, ...]
+
+    @classmethod
+    def drawn(cls, draw: random.Random) -> Said:
+        """Silence, calm, or more arrivals than planned; busy or idle."""
+        rate = None if draw.random() < 0.1 else draw.choice([1.0, 15.0, 17.0, 24.0, 30.0])
+        return cls(rate=rate, in_flight=tuple(draw.choice([0.0, 0.0, 3.0]) for _ in range(5)))
+
+    def heard(self, beside: Beside) -> Heard:
+        """What is heard of it now."""
+        ready = [each.name for each in beside.pods.observed(beside.now).in_stage(Stage.READY)]
+        if not ready or self.rate is None:
+            return SILENT
+        return some_signals(
+            beside.now,
+            in_flight=dict(zip(ready, itertools.cycle(self.in_flight), strict=False)),
+            arrivals_2m=steady(self.rate),
+            arrivals_10m=steady(self.rate),
+            first_heard=dict.fromkeys(ready, beside.now - 60 * MINUTE),
+        )
 
 
-@pytest.mark.parametrize("seed", range(3))
-async def test_whatever_happens_both_order_and_remember_the_same(seed: int) -> None:
+LAUNCH = {"name": "launch", "start": "2026-12-01T12:00", "end": "2026-12-01T16:00", "requestsPerSecond": 28}
+LISTENS = {"prometheus": {"source": "default"}, "maxExtra": 2}
+
+
+@pytest.mark.parametrize(
+    ("seed", "found", "feedback"),
+    [
+        pytest.param(0, None, LISTENS, id="an engine"),
+        pytest.param(1, None, LISTENS, id="an engine again"),
+        pytest.param(2, 3, LISTENS, id="a Deployment that is taken over"),
+        pytest.param(3, None, None, id="by the schedule alone"),
+    ],
+)
+async def test_whatever_happens_both_order_and_remember_the_same(
+    seed: int, found: int | None, feedback: dict[str, Any] | None
+) -> None:
     draw = random.Random(seed)  # noqa: S311 - a test's choice
-    launch = {"name": "launch", "start": "2026-12-01T12:00", "end": "2026-12-01T16:00", "requestsPerSecond": 28}
-    beside = Beside(
-        berlin("2026-12-01T07:00"),
-        feedback={"prometheus": {"source": "default"}, "maxExtra": 2},
-        **scheduled(overrides=[launch]),
-    )
-    end, heard, changed_at = berlin("2026-12-01T23:00"), SILENT, beside.now
+    start, end = berlin("2026-12-01T07:00"), berlin("2026-12-01T23:00")
+    beside = Beside(start, found=found, feedback=feedback, **scheduled(overrides=[LAUNCH]))
+    said, changed_at = Said.drawn(draw), start
     while beside.now < end:
         if beside.now >= changed_at:
-            heard, changed_at = drawn(beside, draw), beside.now + draw.randint(1, 40) * MINUTE
+            said, changed_at = Said.drawn(draw), beside.now + draw.randint(1, 40) * MINUTE
             beside.pods = replace(beside.pods, start=Stages(engine=draw.choice([4, 9, 14, 40]) * MINUTE))
-        await beside.look(heard)
+        await beside.look(said.heard(beside))
+        drains = any(each.draining is not None for each in beside.pods.pods)
         known = [beside.operated.wake_at, beside.pods.next_change(beside.now), changed_at]
-        following = min(instant for instant in known if instant is not None)
-        later = max(following, beside.now + SECOND)
-        beside.now = min(later.replace(microsecond=0) + SECOND, beside.now + 5 * MINUTE)
+        soon = beside.now + (20 * SECOND if drains else 10 * MINUTE)
+        following = max(min([soon, *(instant for instant in known if instant is not None)]), beside.now + SECOND)
+        beside.now = following.replace(microsecond=0) + (SECOND if following.microsecond else timedelta())
     assert len(beside.levels) > 6

@@ -72,7 +72,7 @@ class SmallOperator:
             metrics=self.metrics,
             ledger=self.ledger,
         )
-        observer = Observer(client=client, store=self.store, clock=self.clock, installation=DEFAULT_INSTALLATION)
+        self.observer = Observer(client=client, store=self.store, clock=self.clock, installation=DEFAULT_INSTALLATION)
         self.poller = SignalPoller(
             sources={},
             clock=self.clock,
@@ -85,7 +85,7 @@ class SmallOperator:
             client=client,
             store=self.store,
             clock=self.clock,
-            observer=observer,
+            observer=self.observer,
             actor=Actor(
                 applier=self.applier, drainer=Drainer(client=client), clock=self.clock, field_manager=FIELD_MANAGER
             ),
