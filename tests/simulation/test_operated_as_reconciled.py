@@ -171,7 +171,7 @@ LISTENS = {"prometheus": {"source": "default"}, "maxExtra": 2}
     [
         pytest.param(0, None, LISTENS, id="an engine"),
         pytest.param(1, None, LISTENS, id="an engine again"),
-        pytest.param(2, 3, LISTENS, id="a Deployment that is taken over"),
+        pytest.param(2, 2, LISTENS, id="a Deployment that is taken over"),
         pytest.param(3, None, None, id="by the schedule alone"),
     ],
 )
