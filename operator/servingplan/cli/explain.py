@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import click
 
 from servingplan.cli.cluster import Access, Cluster, access_options
-from servingplan.cli.files import plans_from
+from servingplan.cli.files import is_file, plans_from
 from servingplan.cli.instants import now, parse_instant
 from servingplan.cli.output import emit, output_option, talk
 from servingplan.cli.past import entries, parse_moment, parse_since, plan_name, present
@@ -18,8 +17,6 @@ from servingplan.planning.ledger import Entry, entries_since
 from servingplan.planning.plan import Plan
 from servingplan.reporting.explain import Explanation, explain, explanation_document
 from servingplan.reporting.ledger import Past, PlanName, history_document, past, past_document
-
-_SUFFIXES = (".yaml", ".yml", ".json")
 
 
 @click.command("explain")
@@ -42,7 +39,7 @@ def command(*, what: str, at: str | None, since: str | None, name: str | None, o
     """  # noqa: D301  \b is the sign by which click keeps lines as they are
     if at is not None and since is not None:
         raise UsageError("--at asks for one instant and --since for all: give one of them")
-    if _is_file(what):
+    if is_file(what):
         if since is not None:
             raise UsageError(f"--since lists what an operator decided, and {what} is a file: give the NAME of a plan")
         _emit([_explained(plan, at) for plan in plans_from([what], name)], output)
@@ -50,10 +47,6 @@ def command(*, what: str, at: str | None, since: str | None, name: str | None, o
     if name is not None:
         raise UsageError(f"--name chooses a plan of a file, and there is no file {what}")
     _explain_live(what, at, since, output=output, access=access)
-
-
-def _is_file(what: str) -> bool:
-    return what == "-" or what.endswith(_SUFFIXES) or "/" in what or Path(what).exists()
 
 
 def _explained(plan: Plan, at: str | None) -> Explanation:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from servingplan.api.documents import Document, PlanDocument, read_plans
@@ -15,6 +16,8 @@ from servingplan.api.resolve import resolve
 from servingplan.cli.problems import FileProblem, in_file
 from servingplan.errors import InputError, InvalidPlan, UsageError
 from servingplan.planning.plan import Plan
+
+_SUFFIXES = (".yaml", ".yml", ".json")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +27,11 @@ class Checked:
     document: Document
     plan: Plan | None
     problems: Sequence[FileProblem]
+
+
+def is_file(what: str) -> bool:
+    """Whether a verb's FILE|NAME is a file: by its ending, by a slash, or because there is one."""
+    return what == "-" or what.endswith(_SUFFIXES) or "/" in what or Path(what).exists()
 
 
 def check_files(paths: Sequence[str]) -> tuple[Checked, ...]:

@@ -10,8 +10,8 @@ import click
 
 from servingplan.cli.extras import needed
 from servingplan.cli.instants import now, parse_instant
+from servingplan.cli.matchers import parse_matchers
 from servingplan.cli.profile_options import needs_profiling, printed, suggestion_options, week_options
-from servingplan.errors import UsageError
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
@@ -59,7 +59,7 @@ def command(
     zone = zone_of(time_zone, "--time-zone")
     last = _whole_step(now() if end is None else _end(end, zone))
     access = access_of(url=url, token_file=token_file, ca=ca)
-    wanted = wanted_of(matchers=_labels(matchers), query=query, start=last - timedelta(days=days), end=last)
+    wanted = wanted_of(matchers=parse_matchers(matchers), query=query, start=last - timedelta(days=days), end=last)
     found = history(access, wanted)
     source = Source(queries=found.queries, remarks=found.remarks)
     first_year = datetime.fromtimestamp(found.counted.arrivals.start, zone).year
@@ -70,18 +70,9 @@ def command(
 
 def _history() -> Any:
     with needed("from-prometheus", extra="profile"):
-        from servingplan.profiling.history import Access, Wanted, history  # noqa: PLC0415  needs a package of its own
+        from servingplan.profiling.asking import Access  # noqa: PLC0415  needs a package of its own
+        from servingplan.profiling.history import Wanted, history  # noqa: PLC0415  as above
     return history, Access, Wanted
-
-
-def _labels(texts: tuple[str, ...]) -> dict[str, str]:
-    found = {}
-    for text in texts:
-        label, sign, value = text.partition("=")
-        if not label.isidentifier() or not sign:
-            raise UsageError(f"--match {text!r}: write LABEL=VALUE, as in namespace=llm")
-        found[label] = value
-    return found
 
 
 def _end(text: str, zone: ZoneInfo) -> datetime:

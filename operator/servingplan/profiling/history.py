@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from pathlib import Path
-from typing import Any
 
-import requests
 from prometheus_api_client import PrometheusConnect
-from prometheus_api_client.exceptions import PrometheusApiClientException
 
 from servingplan.clients.queries import arrived, bucket_rises, rise
-from servingplan.errors import InputError, Problem, Refused, Unreachable, UsageError
+from servingplan.errors import InputError, Problem
+from servingplan.profiling.asking import Access, connected, numbers, one_series, range_of
 from servingplan.profiling.lengths import Lengths, lengths_of
 from servingplan.profiling.request import Step
 from servingplan.profiling.tally import Counted, Tally
@@ -28,28 +25,12 @@ from servingplan.profiling.tally import Counted, Tally
 STEP = timedelta(minutes=5)
 """What a profile states is the busiest five minutes: a finer step would be added up again."""
 
-_CHUNK = timedelta(days=7)
-"""A query of a week has 2,016 points; Prometheus refuses more than 11,000."""
-
 _DAY = timedelta(days=1)
-_TIMEOUT_SECONDS = 120
 
 _INTERPOLATED = "lengths are known by the buckets of vLLM's histograms: quantiles are interpolated inside them"
 
 LENGTHS = {"input": "vllm:request_prompt_tokens", "output": "vllm:request_generation_tokens"}
 _PREFIX_HITS, _PREFIX_QUERIES = "vllm:prefix_cache_hits_total", "vllm:prefix_cache_queries_total"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
-    """How to reach a Prometheus.
-
-    token_file: holds a bearer token. ca: a PEM file of those who may sign its certificate.
-    """
-
-    url: str
-    token_file: Path | None = None
-    ca: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,79 +57,41 @@ def history(access: Access, wanted: Wanted) -> History:
 
     Raises Unreachable, Refused, InputError where nothing is there, and UsageError for a token that cannot be read.
     """
-    server = _connected(access)
-    arrivals, query = _arrivals(server, wanted)
+    server = connected(access)
+    counted, query = _counted(server, wanted)
     given, asked_given = _lengths(server, LENGTHS["input"], wanted)
     answered, asked_answered = _lengths(server, LENGTHS["output"], wanted)
     share, asked_share = _prefix_share(server, wanted)
-    counted = replace(arrivals, input=given, output=answered, prefix_share=share)
+    counted = replace(counted, input=given, output=answered, prefix_share=share)
     remarks = (_INTERPOLATED,) if given or answered else ()
     return History(counted=counted, queries=(query, *asked_given, *asked_answered, *asked_share), remarks=remarks)
 
 
-def _arrivals(server: PrometheusConnect, wanted: Wanted) -> tuple[Counted, str]:
+def arrivals(server: PrometheusConnect, wanted: Wanted) -> tuple[list[Step], str]:
+    """The requests of each step, None where nothing was kept of it, and the query.
+
+    Raises Unreachable and Refused, and InputError where nothing is there at all.
+    """
     query = wanted.query or arrived(wanted.matchers, f"{STEP.total_seconds():.0f}s")
     seconds = STEP.total_seconds()
     times = seconds if wanted.query else 1.0
     steps = [
         Step(at - seconds, seconds, None if math.isnan(value) else max(0.0, value) * times)
-        for at, value in _series(server, query, wanted.start + STEP, wanted.end, STEP)
+        for at, value in one_series(server, query, wanted.start + STEP, wanted.end, STEP, option="--query")
     ]
-    known = [place for place, step in enumerate(steps) if step.requests is not None]
-    if not known:
+    if all(step.requests is None for step in steps):
         there = f"Prometheus at {server.url} has nothing of these days for {query}"
         message = f"{there}: check --match, and how long it keeps data"
         raise InputError(Problem(path="", reason="NoHistory", message=message))
+    return steps, query
+
+
+def _counted(server: PrometheusConnect, wanted: Wanted) -> tuple[Counted, str]:
+    steps, query = arrivals(server, wanted)
+    known = [place for place, step in enumerate(steps) if step.requests is not None]
     tally = Tally()
     tally.add(steps[known[0] : known[-1] + 1])
     return tally.counted, query
-
-
-# ---- asking -----------------------------------------------------------------------------------------------
-
-
-def _connected(access: Access) -> PrometheusConnect:
-    session = requests.Session()
-    if access.ca is not None:
-        session.verify = str(access.ca)
-    if access.token_file is not None:
-        try:
-            token = access.token_file.read_text(encoding="utf-8").strip()
-        except OSError as error:
-            raise UsageError(f"--token-file {access.token_file} cannot be read: {error.strerror or error}") from error
-        session.headers["Authorization"] = f"Bearer {token}"
-    return PrometheusConnect(url=access.url, session=session, timeout=_TIMEOUT_SECONDS)
-
-
-def _range(
-    server: PrometheusConnect, query: str, start: datetime, end: datetime, step: timedelta
-) -> list[dict[str, Any]]:
-    """One range query. Raises Unreachable and Refused."""
-    try:
-        found: list[dict[str, Any]] = server.custom_query_range(query, start, end, f"{step.total_seconds():.0f}s")
-    except requests.RequestException as error:
-        raise Unreachable(f"Prometheus at {server.url} gives no answer: {error}") from error
-    except PrometheusApiClientException as error:
-        raise Refused(f"Prometheus at {server.url} refuses: {error}") from error
-    except (ValueError, KeyError) as error:
-        raise Refused(f"{server.url} does not answer as a Prometheus: check the address") from error
-    return found
-
-
-def _series(
-    server: PrometheusConnect, query: str, start: datetime, end: datetime, step: timedelta
-) -> Iterator[tuple[float, float]]:
-    """One value an instant, NaN where there is none. Raises Refused for a query with several series."""
-    first = start
-    while first <= end:
-        last = min(end, first + _CHUNK - step)
-        found = _range(server, query, first, last, step)
-        if len(found) > 1:
-            raise Refused(f"--query gives {len(found)} series: add them up, as in sum(...)")
-        values = {float(at): float(value) for at, value in found[0]["values"]} if found else {}
-        while first <= last:
-            yield first.timestamp(), values.get(first.timestamp(), math.nan)
-            first += step
 
 
 # ---- lengths ------------------------------------------------------------------------------------------------
@@ -166,8 +109,8 @@ def _lengths(server: PrometheusConnect, name: str, wanted: Wanted) -> tuple[Leng
     window = f"{span.total_seconds():.0f}s"
     buckets = bucket_rises(name, wanted.matchers, window)
     total = rise(f"{name}_sum", wanted.matchers, window)
-    found = _range(server, buckets, first, wanted.end, span)
-    below = {float(each["metric"]["le"]): sum(_numbers(each["values"])) for each in found}
+    found = range_of(server, buckets, first, wanted.end, span)
+    below = {float(each["metric"]["le"]): sum(numbers(each["values"])) for each in found}
     counts = _spread(sorted(below.items()))
     tokens = _risen(server, total, wanted)
     return lengths_of(counts, total=tokens, longest=max(counts, default=0)), [buckets, total]
@@ -176,11 +119,7 @@ def _lengths(server: PrometheusConnect, name: str, wanted: Wanted) -> tuple[Leng
 def _risen(server: PrometheusConnect, query: str, wanted: Wanted) -> float:
     """The rises of all spans and series, added up."""
     span, first = _days(wanted)
-    return sum(sum(_numbers(each["values"])) for each in _range(server, query, first, wanted.end, span))
-
-
-def _numbers(values: Sequence[tuple[float, str]]) -> Iterator[float]:
-    return (number for _, text in values if math.isfinite(number := float(text)))
+    return sum(sum(numbers(each["values"])) for each in range_of(server, query, first, wanted.end, span))
 
 
 _PARTS = 64
