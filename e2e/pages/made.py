@@ -52,6 +52,7 @@ PAGES: Mapping[str, Callable[[Path], str]] = {
         "plan", "examples/calendar-and-profile.yaml", "--from", "2026-12-21", "-o", "html"
     ),
     "plan with overrides": _by("plan", "examples/overrides.yaml", "--from", "2026-12-01", "-o", "html"),
+    "bill": _by("bill", PLAN, "--week", "2025-W48", "--gpu-hour", "2.5", "-o", "html"),
     "profile": _by(
         *("profile", "from-log", f"{LOGS}/servegen-tenants-10min.csv", "--time-zone", "Asia/Shanghai"),
         *("--start", "2025-04-01T00:00", "--column", "rate=c26_rps", "--name", "chat", "--capacity", "1", "-o", "html"),

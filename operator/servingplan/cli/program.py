@@ -60,6 +60,9 @@ VERBS: Mapping[str, Verb] = {
     "crd": _verb("crd", _OFFLINE, "Print the CustomResourceDefinitions."),
     "status": _verb("status", _ON_CALL, "Show plans in the cluster, and what is not good."),
     "next": _verb("next", _ON_CALL, "Show what happens next, and when."),
+    "bill": _verb(
+        "bill", _ON_CALL, "Show what a week cost: planned, spent, flat, and reactive autoscalers on the same arrivals."
+    ),
     "suspend": _verb("suspend", _ON_CALL, "Keep a plan from changing replicas."),
     "resume": _verb("resume", _ON_CALL, "Let a suspended plan act again."),
     "override": _verb("override", _ON_CALL, "Ask for other replicas for some hours."),

@@ -118,8 +118,16 @@ def rise(counter: str, matchers: Matchers, window: str, *, detail: str = "") -> 
 
 def bucket_rises(histogram: str, matchers: Matchers, window: str) -> str:
     """How much each bucket of a histogram rose within `window`, of all engines together."""
-    rises = f"increase({_selector(histogram + '_bucket', matchers)}[{window}])"
-    return f"sum by (le) (max by ({ENGINE}, le) ({rises}))"
+    return f"sum by (le) ({_bucket_rises(histogram, matchers, window)})"
+
+
+def bucket_engines(histogram: str, matchers: Matchers, window: str) -> str:
+    """How many engines have each of these buckets: those of two versions may differ."""
+    return f"count by (le) ({_bucket_rises(histogram, matchers, window)})"
+
+
+def _bucket_rises(histogram: str, matchers: Matchers, window: str) -> str:
+    return f"max by ({ENGINE}, le) (increase({_selector(histogram + '_bucket', matchers)}[{window}]))"
 
 
 def jobs_without_labels(matchers: Matchers) -> str:
