@@ -114,13 +114,15 @@ def start_loop(
 ) -> Iterator[Callable[..., Loop]]:
     """Starts engines, and Prometheus, for the pods of the test's namespace: ``loop = start_loop(clock, gpus=24)``.
 
-    each: GPUs of a node. at_pods: as for `Loop`.
+    each: GPUs of a node. at_pods, past: as for `Loop`.
     """
     with ExitStack() as begun:
 
-        def start(clock: AcceleratedClock, *, gpus: int, each: int = 4, at_pods: bool = False) -> Loop:
+        def start(
+            clock: AcceleratedClock, *, gpus: int, each: int = 4, at_pods: bool = False, past: Path | None = None
+        ) -> Loop:
             gpu_nodes(gpus // each, gpus=each)
-            return begun.enter_context(Loop(kubectl, namespace, tmp_path, clock, at_pods=at_pods))
+            return begun.enter_context(Loop(kubectl, namespace, tmp_path, clock, at_pods=at_pods, past=past))
 
         yield start
 

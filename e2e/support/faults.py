@@ -35,6 +35,7 @@ from servingplan.controller.clock import Clock, system_now
 from servingplan.controller.drain import Drainer
 from servingplan.controller.events import EventRecorder
 from servingplan.controller.leader import own_identity
+from servingplan.controller.learner import Learner
 from servingplan.controller.ledger import LedgerKeeper
 from servingplan.controller.metrics import OperatorMetrics
 from servingplan.controller.observe import Observer
@@ -355,6 +356,7 @@ async def _reconcile_until_quiet(client: KubernetesClient, key: Key, clock: Cloc
         on_polled=lambda _key: None,
         real_now=system_now,
     )
+    learner = Learner(client=poller.client, clock=clock, on_learned=lambda _key: None)
     parts = Parts(
         client=client,
         store=store,
@@ -367,6 +369,7 @@ async def _reconcile_until_quiet(client: KubernetesClient, key: Key, clock: Cloc
             field_manager=field_manager(DEFAULT_INSTALLATION),
         ),
         poller=poller,
+        learner=learner,
         reporter=reporter,
         wake_at=lambda _key, _instant: None,
     )
@@ -375,6 +378,7 @@ async def _reconcile_until_quiet(client: KubernetesClient, key: Key, clock: Cloc
     try:
         await _until_quiet(reconciler, key, events)
     finally:
+        learner.close()
         await poller.close()
 
 

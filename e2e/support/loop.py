@@ -72,13 +72,23 @@ class _Demand:
 class Loop:
     """Engines for the pods of plans in one namespace. A context manager; `prometheus` runs within it.
 
-    at_pods: there is no Prometheus, and engines are where their pods are (`at_loopback`).
+    at_pods: there is no Prometheus, and engines are where their pods are (`at_loopback`). past: what the Prometheus
+    remembers from before, in the OpenMetrics format.
     """
 
     def __init__(
-        self, kubectl: Kubectl, namespace: str, folder: Path, clock: AcceleratedClock, *, at_pods: bool = False
+        self,
+        kubectl: Kubectl,
+        namespace: str,
+        folder: Path,
+        clock: AcceleratedClock,
+        *,
+        at_pods: bool = False,
+        past: Path | None = None,
     ) -> None:
-        self.prometheus = Prometheus(folder / "prometheus")
+        self.prometheus = Prometheus(folder / "prometheus", keeps="2h" if past is None else "400d")
+        if past is not None:
+            self.prometheus.remember(past)
         self._kubectl, self._namespace, self._folder, self._clock = kubectl, namespace, folder, clock
         self._host, self._at_pods = EngineHost(), at_pods
         self._lock = threading.RLock()

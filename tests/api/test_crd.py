@@ -59,7 +59,7 @@ def test_no_category_takes_the_name_of_a_kind():
     assert not taken & {category for each in names for category in each["categories"]}
 
 
-OPTIONAL = {"ServingPlan": [".feedback", ".feedback.prometheus", ".feedback.scrape"]}
+OPTIONAL = {"ServingPlan": [".feedback", ".feedback.prometheus", ".feedback.scrape", ".feedback.foresight"]}
 """That one of these is there is a choice: a default would make it."""
 
 

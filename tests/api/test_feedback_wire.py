@@ -10,7 +10,7 @@ import pytest
 
 from servingplan.api.resolve import resolve
 from servingplan.api.validation import as_kept, form_problems
-from servingplan.planning.plan import Auto, Feedback, Objective, PrometheusSource, RaiseWhen, ScrapeSource
+from servingplan.planning.plan import Auto, Feedback, Foresight, Objective, PrometheusSource, RaiseWhen, ScrapeSource
 from support.specs import document
 
 PROMETHEUS: dict[str, Any] = {"prometheus": {}}
@@ -112,6 +112,14 @@ def test_what_was_raised_is_kept_for_the_stabilization(stated: dict[str, Any], m
     assert resolve(document(scaleDown=stated), {}).scale_down.stabilization == timedelta(minutes=minutes)
 
 
+@pytest.mark.parametrize(
+    ("stated", "price"), [({}, 1000), ({"missPrice": 2500.5}, Decimal("2500.5"))], ids=["by default", "as stated"]
+)
+def test_foresight_is_asked_for_at_a_price(stated: dict[str, Any], price: Decimal) -> None:
+    assert feedback(**PROMETHEUS).foresight is None
+    assert feedback(**PROMETHEUS, foresight=stated).foresight == Foresight(miss_price=Decimal(price))
+
+
 REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "a number with a fraction of a request": (
         {"raiseWhen": {"waitingPerReplica": 2.5}}, "raiseWhen.waitingPerReplica", "write auto, or a number",
@@ -134,6 +142,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "a port that ends in a dash": ({"scrape": {"port": "http-"}}, "scrape.port", "for example http or 8000"),
     "an address for a source": (
         {"scrape": None, "prometheus": {"source": "http://prometheus:9090"}}, "prometheus.source", "lower-case letters",
+    ),
+    "foresight of pods, which remember nothing": ({"foresight": {}}, "foresight", "state prometheus in the place of"),
+    "requests that are worth nothing": (
+        {"scrape": None, "prometheus": {}, "foresight": {"missPrice": 0}}, "foresight.missPrice", "at least 1",
     ),
     "an address beside a source": (
         {"scrape": None, "prometheus": {"url": "http://prometheus:9090"}}, "prometheus.url", "is not a field",

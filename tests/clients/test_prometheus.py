@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -14,13 +16,13 @@ from aiohttp.test_utils import TestServer
 from servingplan.clients.bounded import Answer
 from servingplan.clients.engine_series import Latency, Limits, NoReading, Signal
 from servingplan.clients.prometheus import EDGES_EVERY_S, PrometheusClient
-from servingplan.clients.queries import Edges, buckets_of, edges_of, freshness, value_of
+from servingplan.clients.queries import Edges, arrived, buckets_of, edges_of, freshness, value_of
 from servingplan.clients.rounds import Round
 from servingplan.clients.sources import Source
-from servingplan.clients.vectors import WINDOW_CHARACTERS, read_vector
+from servingplan.clients.vectors import WINDOW_CHARACTERS, read_series, read_vector
 from servingplan.planning.reasons import Reason
 from servingplan.planning.signals import NoSignals, Reading, Within
-from support.vectors import NOON, element, vector
+from support.vectors import NOON, element, series, vector
 
 LIMITS = Limits(ttft=1.5)
 
@@ -74,6 +76,11 @@ def test_matchers_of_the_administrator_are_in_every_selector_and_escaped() -> No
     ]
     for query in queries:
         assert query.count("vllm:") == query.count('cluster="ber\\"lin\\\\1"')
+
+
+def test_a_pattern_is_matched_as_one() -> None:
+    query = arrived({"namespace": "llm", "pod": re.compile(r"chat\-[0-9]+")}, "60s")
+    assert query.count('{namespace="llm",pod=~"chat\\\\-[0-9]+"}[60s]') == 3
 
 
 def test_the_edges_are_one_matcher() -> None:
@@ -298,6 +305,33 @@ async def test_what_is_wrong_with_a_pod_is_its_reason(
     wrong = found if isinstance(found, NoSignals) else found.reading(("llm", "chat-1"), LIMITS)
     assert isinstance(wrong, NoSignals)
     assert (wrong.reason, says in wrong.message) == (reason, True), wrong.message
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason", "says"),
+    [
+        pytest.param(replace(series([]), status=503), Reason.METRICS_UNREACHABLE, "answered 503", id="later"),
+        pytest.param(vector(element()), Reason.METRICS_INVALID, "vector", id="a vector"),
+        pytest.param(replace(series([]), body=b'{"status":'), Reason.METRICS_INVALID, "cut off", id="cut off"),
+        pytest.param(series([], warnings=["a store is down"]), Reason.METRICS_INCOMPLETE, "a store", id="incomplete"),
+        pytest.param(
+            replace(series([]), body=series([]).body.replace(b"[{", b"[{}, {")), Reason.METRICS_INVALID, "series",
+            id="two series",
+        ),
+        pytest.param(
+            replace(series([]), content_type="text/html", body=b"<html>"), Reason.METRICS_INVALID, "<html>", id="HTML"
+        ),
+    ],
+)  # fmt: skip
+def test_a_series_that_is_none_has_a_reason(answer: Answer, reason: Reason, says: str) -> None:
+    with pytest.raises(NoReading) as found:
+        read_series(answer, what="source default")
+    assert (found.value.reason, says in str(found.value)) == (reason, True), str(found.value)
+
+
+def test_a_series_is_its_values_with_their_times() -> None:
+    assert read_series(series([(60.0, "1.5"), (120.0, "NaN")]), what="source")[0] == (60.0, 1.5)
+    assert read_series(series(None), what="source") == []
 
 
 async def test_a_source_without_a_server_is_unreachable() -> None:

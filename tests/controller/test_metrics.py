@@ -24,6 +24,8 @@ def numbers(**changes: object) -> PlanNumbers:
         "reserve": 1,
         "next_change_at": AT,
         "ramp_margin_s": 90.0,
+        "learned_at": AT,
+        "learned_days": 13.5,
     }
     return PlanNumbers(**{**usual, **changes})
 
@@ -54,6 +56,8 @@ CHAT = {"namespace": "llm", "name": "chat"}
         ("servingplan_reserve_replicas", 1),
         ("servingplan_next_change_timestamp_seconds", AT.timestamp()),
         ("servingplan_ramp_margin_seconds", 90),
+        ("servingplan_foresight_learned_timestamp_seconds", AT.timestamp()),
+        ("servingplan_foresight_learned_days", 13.5),
     ],
 )
 def test_a_plan_shows_its_numbers(metrics: OperatorMetrics, name: str, expected: float) -> None:
@@ -61,9 +65,13 @@ def test_a_plan_shows_its_numbers(metrics: OperatorMetrics, name: str, expected:
 
 
 def test_what_no_longer_is_goes(metrics: OperatorMetrics) -> None:
-    metrics.plan_reconciled("llm", "chat", numbers(next_change_at=None, ramp_margin_s=None))
-    assert value(metrics, "servingplan_next_change_timestamp_seconds", **CHAT) is None
-    assert value(metrics, "servingplan_ramp_margin_seconds", **CHAT) is None
+    gone = dict.fromkeys(("next_change_at", "ramp_margin_s", "learned_at", "learned_days"))
+    metrics.plan_reconciled("llm", "chat", numbers(**gone))
+    for name in (
+        "next_change_timestamp_seconds", "ramp_margin_seconds", "foresight_learned_timestamp_seconds",
+        "foresight_learned_days",
+    ):  # fmt: skip
+        assert value(metrics, f"servingplan_{name}", **CHAT) is None
 
 
 def test_a_condition_is_one_for_its_status_and_goes_when_the_plan_no_longer_has_it(metrics: OperatorMetrics) -> None:

@@ -374,5 +374,5 @@ def test_the_pods_that_should_answer_are_those_that_serve(port: str, found: int 
     pods = [a_pod("b"), a_pod("starting", ready="False"), a_pod("ending", deletionTimestamp="x"), a_pod("a")]
     born = datetime(2026, 12, 1, 8, tzinfo=UTC)
     assert serving_pods(pods, Following(source=None, port=port), SystemClock()) == tuple(
-        EnginePod(name=name, ip="10.0.0.7", port=found, born=born) for name in ("a", "b")
+        EnginePod(name=name, ip="10.0.0.7", port=found, born=born, alike=name) for name in ("a", "b")
     )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import jsonschema
@@ -17,20 +18,22 @@ from planning.loop import berlin
 from servingplan.api.schema import plan_schema
 from servingplan.planning.excess import Change
 from servingplan.planning.lead import Rises, RiseSample, RunningRise, Stages
+from servingplan.planning.learned import Learned, NotLearned
 from servingplan.planning.observation import Excess, History, Milestones, Raised
 from servingplan.planning.reasons import Reason
-from servingplan.planning.signals import Heard, NoSignals
+from servingplan.planning.signals import NOT_ASKED, Heard, NoSignals
 from servingplan.rendering.feedback import LONGEST_PATCH
 from servingplan.rendering.situation import Situation
 from servingplan.rendering.status import history_from_wire, render_status, same_meaning
+from support.foresight import a_foresight, a_learned, office_day
 from support.plans import a_plan
-from support.signals import a_checked_plan, a_raise, an_excess, some_signals, steady
+from support.signals import a_checked_plan, a_feedback, a_raise, an_excess, some_signals, steady
 from support.situations import a_situation, an_invalid_situation, an_observation, condition, pods
 
 NOON = berlin("2026-12-01T12:00")
 MINUTE = timedelta(minutes=1)
 SILENT = NoSignals(reason=Reason.METRICS_UNREACHABLE, message="source default does not answer")
-AWAITED = NoSignals(reason=Reason.METRICS_AWAITED, message="the source is asked with the next poll")
+AWAITED_PAST = NotLearned(reason=Reason.HISTORY_AWAITED, message="the last days of arrivals are not read yet")
 STALE = NoSignals(reason=Reason.METRICS_STALE, message="its newest sample is of 11:58:00")
 
 
@@ -48,7 +51,7 @@ def busy(history: History | None = None, **changes: Any) -> Situation:
 METRICS: Mapping[str, tuple[Situation, str, str]] = {
     "all are heard": (checked(), "True MetricsHeard", "every ready pod is heard"),
     "nobody is": (checked(SILENT), "False MetricsUnreachable", "source default does not answer"),
-    "nobody was asked yet": (checked(AWAITED), "Unknown MetricsAwaited", "the source is asked with the next poll"),
+    "nobody was asked yet": (checked(NOT_ASKED), "Unknown MetricsAwaited", "the source is asked with the next poll"),
     "one is silent": (
         checked(some_signals(NOON, missing={"chat-4": STALE})),
         "False MetricsStale",
@@ -67,6 +70,50 @@ def test_whether_engines_are_heard(situation: Situation, said: str, message: str
     found = condition(situation, "MetricsAvailable")
     assert found is not None
     assert (f"{found.status} {found.reason}", found.message) == (said, message)
+
+
+SAID = {"MetricsAvailable": {"status": "True", "reason": "MetricsHeard", "message": "every ready pod is heard"}}
+
+
+def looking_ahead(
+    learned: Learned | None = None, trouble: NotLearned | None = None, heard: Heard | None = None, **changes: Any
+) -> Situation:
+    """The same plan with foresight, and what is known of the past."""
+    plan = a_checked_plan(feedback=a_feedback(foresight=a_foresight()))
+    observation = an_observation(pods(5), heard=heard or some_signals(NOON), learned=learned, not_learned=trouble)
+    return a_situation(plan=plan, observation=observation, **changes)
+
+
+UNREADABLE = NotLearned(reason=Reason.HISTORY_UNREADABLE, message="source default answered 503")
+KNOWN = a_learned(office_day())
+PAST: Mapping[str, tuple[Situation, str, str]] = {
+    "the past is learned": (looking_ahead(KNOWN), "True MetricsHeard", "every ready pod is heard"),
+    "it is not read yet": (looking_ahead(trouble=AWAITED_PAST), "Unknown HistoryAwaited", "are not read yet"),
+    "it cannot be read": (looking_ahead(trouble=UNREADABLE), "False HistoryUnreadable", "nothing falls"),
+    "nothing newer can be": (looking_ahead(KNOWN, UNREADABLE), "False HistoryUnreadable", "was learned before"),
+    "there is a day of it": (looking_ahead(replace(KNOWN, days=1.2)), "True HistoryShort", "has no usual day yet"),
+    "there are hours of it": (
+        looking_ahead(replace(KNOWN, days=0.2, rising=None, lasting=None)), "True HistoryShort", "has no say yet",
+    ),
+    "a silent pod says more": (
+        looking_ahead(trouble=UNREADABLE, heard=some_signals(NOON, missing={"chat-4": STALE})),
+        "False MetricsStale", "pod chat-4",
+    ),
+    "after a restart the source is not asked yet": (
+        looking_ahead(heard=NOT_ASKED, previous=SAID), "True MetricsHeard", "every ready pod is heard",
+    ),
+    "after a restart the past is not read yet": (
+        looking_ahead(trouble=AWAITED_PAST, previous=SAID), "True MetricsHeard", "every ready pod is heard",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("situation", "said", "message"), PAST.values(), ids=PAST)
+def test_whether_the_past_is_known(situation: Situation, said: str, message: str) -> None:
+    found = condition(situation, "MetricsAvailable")
+    assert found is not None
+    assert f"{found.status} {found.reason}" == said
+    assert message in found.message
 
 
 MISSING = NoSignals(reason=Reason.METRICS_MISSING, message="it has no series")
@@ -265,3 +312,29 @@ def test_numbers_that_move_with_every_poll_are_no_news() -> None:
     first = render_status(checked(some_signals(NOON, arrivals_2m=steady(17.0))), {})
     second = render_status(checked(some_signals(NOON, arrivals_2m=steady(16.2), waiting_most=2.0)), first)
     assert same_meaning(second, first)
+
+
+YOUNG_ENOUGH = {
+    "the source is not asked yet": NOT_ASKED,
+    "arrivals are not known yet": some_signals(NOON, arrivals_2m=None, arrivals_10m=None, ttft=None, tpot=None),
+}
+
+
+@pytest.mark.parametrize("heard", YOUNG_ENOUGH.values(), ids=YOUNG_ENOUGH)
+@pytest.mark.parametrize("make", [checked, partial(looking_ahead, KNOWN)], ids=["feedback", "foresight"])
+def test_an_operator_that_starts_again_writes_no_status_before_it_knows_more(
+    make: Callable[..., Situation], heard: Heard
+) -> None:
+    before = render_status(make(), {})
+    previous = {found["type"]: found for found in before["conditions"]}
+    started = make(heard=heard, previous=previous)
+
+    assert render_status(started, before) == before
+
+
+def test_what_is_new_is_told_even_before_all_is_known() -> None:
+    before = render_status(checked(), {})
+    observation = an_observation(pods(5), heard=NOT_ASKED)
+    suspended = render_status(a_situation(plan=a_checked_plan(suspend=True), observation=observation), before)
+
+    assert suspended["decision"][-1]["reason"] == "Suspended"

@@ -8,7 +8,9 @@ import pytest
 
 from servingplan.reporting.explain import explain, explanation_document
 from servingplan.reporting.hours import course
+from support.foresight import a_foresight
 from support.plans import a_plan
+from support.signals import a_feedback
 
 
 @pytest.mark.parametrize(
@@ -41,3 +43,11 @@ def test_a_suspended_plan_says_what_it_would_do():
     document = explanation_document(explain(a_plan(suspend=True), datetime(2026, 12, 1, 7, tzinfo=UTC)))
     assert document["suspended"] is True
     assert document["trail"][-1]["reason"] == "Suspended"
+
+
+def test_foresight_says_that_a_file_has_no_past():
+    plan = a_plan(feedback=a_feedback(foresight=a_foresight()))
+    trail = explanation_document(explain(plan, datetime(2026, 12, 1, 7, tzinfo=UTC)))["trail"]
+    (extra,) = (step for step in trail if step["name"] == "extra")
+    assert (extra["value"], extra["reason"]) == ("0", "FeedbackOff")
+    assert extra["message"] == "no live signals and no past to look ahead from; the schedule alone"

@@ -15,7 +15,9 @@ from servingplan.planning.plan import Profile
 from servingplan.planning.target import TargetRef
 from servingplan.reporting.difference import difference, difference_document, usual_changes
 from servingplan.reporting.outlook import coming_days, levels, moves, outlook_document, usual
+from support.foresight import a_foresight
 from support.plans import a_plan, a_window
+from support.signals import a_feedback
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/reference/plan.schema.json").read_text())
 DECEMBER = datetime(2026, 12, 1, tzinfo=ZoneInfo("Europe/Berlin"))
@@ -81,6 +83,13 @@ def test_gpus_that_nobody_stated_count_as_one_and_that_is_said():
     document = outlook_document(days(a_plan(target=target, gpus_per_replica=None), 1))
     assert document["gpuHours"]["gpusPerReplica"] == 1
     assert [problem["reason"] for problem in document["problems"]] == ["GPUsUnknown"]
+
+
+def test_foresight_has_no_past_where_nobody_asks_a_prometheus_and_that_is_said():
+    document = outlook_document(days(a_plan(feedback=a_feedback(foresight=a_foresight())), 1))
+    (problem,) = document["problems"]
+    assert (problem["path"], problem["reason"]) == ("spec.feedback.foresight", "PastUnknown")
+    assert outlook_document(days(a_plan(feedback=a_feedback()), 1))["problems"] == []
 
 
 def test_equal_plans_do_not_differ():

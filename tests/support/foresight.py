@@ -29,11 +29,16 @@ SHORT_SIGHTED = a_feedback(max_extra=10, raise_when=RaiseWhen())
 NO_NEED = HeadRoom(room=0.0, by_hour=(1.0,) * 24)
 
 
+def a_foresight() -> Foresight:
+    """The foresight of the plans here."""
+    return Foresight(miss_price=Decimal(str(PRICE)))
+
+
 def a_learner(**changes: Any) -> Plan:
     """A plan in UTC that looks ahead: its schedule has one replica and one in reserve, and feedback up to ten more."""
     plan = a_plan(
         zone=ZoneInfo("UTC"),
-        feedback=replace(SHORT_SIGHTED, foresight=Foresight(miss_price=Decimal(str(PRICE)))),
+        feedback=replace(SHORT_SIGHTED, foresight=a_foresight()),
         capacity=Capacity(points=(PoolCapacity(replicas=1, requests_per_second=Decimal(5)),)),
         base=Rate(requests_per_second=Decimal(3)),
         windows=(),

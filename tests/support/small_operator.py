@@ -15,6 +15,7 @@ from servingplan.controller.act import Actor
 from servingplan.controller.apply import Applier
 from servingplan.controller.drain import Drainer
 from servingplan.controller.events import EventRecorder
+from servingplan.controller.learner import Learner
 from servingplan.controller.ledger import LedgerKeeper
 from servingplan.controller.metrics import OperatorMetrics
 from servingplan.controller.observe import Observer
@@ -81,6 +82,7 @@ class SmallOperator:
             real_now=self.clock.now,
             user_agent="servingplan/test",
         )
+        self.learner = Learner(client=self.poller.client, clock=self.clock, on_learned=lambda key: None)
         parts = Parts(
             client=client,
             store=self.store,
@@ -90,6 +92,7 @@ class SmallOperator:
                 applier=self.applier, drainer=Drainer(client=client), clock=self.clock, field_manager=FIELD_MANAGER
             ),
             poller=self.poller,
+            learner=self.learner,
             reporter=self.reporter,
             wake_at=self._wake_at,
         )

@@ -195,6 +195,7 @@ _CASES: tuple[tuple[str, dict[str, Any], Rule, str], ...] = (
     ),
     ("feedback from nowhere", document(feedback={}), rules.ONE_SIGNAL_SOURCE, "spec.feedback"),
     ("feedback from two places", _feedback(prometheus={}), rules.ONE_SIGNAL_SOURCE, "spec.feedback"),
+    ("foresight of pods", _feedback(foresight={}), rules.FORESIGHT_HAS_A_PAST, "spec.feedback.foresight"),
     ("fewer than none waiting", _waiting(-1), rules.AUTO_OR_NUMBER, _WAITING),
     ("more waiting than there can be", _waiting(100_001), rules.AUTO_OR_NUMBER, _WAITING),
     ("a word other than auto", _waiting("automatic"), rules.AUTO_OR_NUMBER, _WAITING),

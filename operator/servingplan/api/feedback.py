@@ -68,13 +68,26 @@ class RaiseWhenSpec(Wire):
     rejections: bool = Field(default=True, description="Requests are refused by admission.")
 
 
+class ForesightSpec(Wire):
+    """Replicas for what arrivals of the last days and minutes say of the next ones."""
+
+    miss_price: Annotated[float, Field(ge=1, le=1_000_000)] = Field(
+        default=1000,
+        description="Replica-hours that it is worth not to miss all requests of a day; 1 % of them is worth a "
+        "hundredth. More is more head room.",
+    )
+
+
 class FeedbackSpec(Wire):
     """The check against reality. It raises above the plan, and never lowers below it."""
 
-    keeps: ClassVar = (rules.ONE_SIGNAL_SOURCE,)
+    keeps: ClassVar = (rules.ONE_SIGNAL_SOURCE, rules.FORESIGHT_HAS_A_PAST)
 
     prometheus: PrometheusSpec | None = Field(default=None, description="Signals from a Prometheus.")
     scrape: ScrapeSpec | None = Field(default=None, description="Signals from the pods themselves.")
     raise_when: RaiseWhenSpec = Field(default=RaiseWhenSpec(), description="What may raise.")
+    foresight: ForesightSpec | None = Field(
+        default=None, description="Raise by what the last days say too; needs prometheus. Off where left out."
+    )
     max_extra: Replicas = Field(default=3, description="Most replicas above what the schedule asks for.")
     stale_after: StaleAfter = Field(default="90s", description="Readings that are older do not count.")

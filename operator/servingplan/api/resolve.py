@@ -197,6 +197,7 @@ def _feedback(wire: FeedbackSpec) -> values.Feedback:
         ),
         max_extra=wire.max_extra,
         stale_after=parse_duration(wire.stale_after),
+        foresight=None if wire.foresight is None else values.Foresight(miss_price=exact(wire.foresight.miss_price)),
     )
 
 

@@ -288,6 +288,14 @@ ONE_SIGNAL_SOURCE = Rule(
     reason="OneSignalSource",
     holds=lambda feedback: _one_of(feedback, "prometheus", "scrape"),
 )
+FORESIGHT_HAS_A_PAST = Rule(
+    cel="!has(self.foresight) || has(self.prometheus)",
+    message="foresight learns from what a Prometheus remembers of the last days, and pods remember nothing: state "
+    "prometheus in the place of scrape, or leave foresight out",
+    reason="ForesightWithoutPast",
+    holds=lambda feedback: "foresight" not in feedback or "prometheus" in feedback,
+    at="foresight",
+)
 AUTO_OR_NUMBER = Rule(
     cel="type(self) == int ? self >= 0 && self <= 100000 : self == 'auto'",
     message="write auto, or a number of requests from 0 to 100000",

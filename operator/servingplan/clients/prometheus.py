@@ -1,4 +1,4 @@
-"""Prometheus: what it says about the engines of all plans, one query per signal.
+"""Prometheus: what it says about the engines of all plans, one query per signal, and what it remembers of one.
 
 In: an administrator's `Source`, and the limits of the plans that use it. Out: a `Round`, from which each plan takes
 the readings of its pods, or `NoSignals`. A round is asked at one instant of the server's clock, and is as old as its
@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator
+from array import array
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from datetime import datetime
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import aiohttp
 
-from servingplan.clients.bounded import Bounds, ask
+from servingplan.clients.bounded import Answer, Bounds, ask
 from servingplan.clients.engine_series import (
     HISTOGRAMS,
     NAMES,
@@ -25,10 +27,10 @@ from servingplan.clients.engine_series import (
     NoReading,
     Signal,
 )
-from servingplan.clients.queries import Edges, buckets_of, edges_of, freshness, jobs_without_labels, value_of
+from servingplan.clients.queries import Edges, Matchers, buckets_of, edges_of, freshness, jobs_without_labels, value_of
 from servingplan.clients.rounds import CLOCKS_DIFFER, Assembly, Histograms, Numbers, Round, edge_of
 from servingplan.clients.sources import Authorization, Source
-from servingplan.clients.vectors import Element, read_vector
+from servingplan.clients.vectors import Element, read_series, read_vector
 from servingplan.planning.reasons import Reason
 from servingplan.planning.signals import NoSignals
 
@@ -37,6 +39,12 @@ MAX_ANSWER_BYTES = 32 * 2**20
 
 QUERIES_AT_ONCE = 4
 """Prometheus runs 20 queries at once by default, and is not ours alone."""
+
+MOST_POINTS = 10_080
+"""Of one range query: a week of minutes. Prometheus refuses more than 11,000."""
+
+HISTORY_TIMEOUT_S = 30.0
+"""A week of minutes takes longer than what pods say now, and nobody waits for it."""
 
 EDGES_EVERY_S = 300.0
 """Edges change with the configuration of engines. Until they are read again, bounds are wider, never wrong."""
@@ -87,6 +95,11 @@ class PrometheusClient:
         self._edges: dict[Latency, dict[str, Edges]] = {}
         self._edges_read_at_s = -math.inf
 
+    @property
+    def matchers(self) -> Matchers:
+        """The labels that every series must have."""
+        return self._source.matchers
+
     async def close(self) -> None:
         """Close all connections."""
         if self._session is not None:
@@ -99,6 +112,25 @@ class PrometheusClient:
             return await self._read(limits)
         except NoReading as error:
             return error.signals
+
+    async def over_time(self, query: str, *, start_s: float, step_s: float, count: int) -> Sequence[float] | NoSignals:
+        """The values of one series at `count` instants from `start_s` (Unix seconds) on, NaN where there is none.
+
+        Never raises: what is wrong is a `NoSignals`.
+        """
+        values = array("f", [math.nan]) * count
+        try:
+            for first in range(0, count, MOST_POINTS):
+                last = min(count, first + MOST_POINTS) - 1
+                form = {"query": query, "step": f"{step_s:.3f}", "timeout": f"{HISTORY_TIMEOUT_S:g}s"}
+                form |= {"start": f"{start_s + first * step_s:.3f}", "end": f"{start_s + last * step_s:.3f}"}
+                take = partial(read_series, what=self._what)
+                found = await self._ask("query_range", form, take, timeout_s=HISTORY_TIMEOUT_S)
+                for at_s, value in found:
+                    values[min(max(first, round((at_s - start_s) / step_s)), last)] = value
+        except NoReading as error:
+            return error.signals
+        return values
 
     async def _read(self, limits: Collection[Limits]) -> Round:
         matchers = self._source.matchers
@@ -143,17 +175,26 @@ class PrometheusClient:
         form = {"query": query, "timeout": f"{self._source.timeout:g}s"}
         if at_s is not None:
             form["time"] = f"{at_s:.3f}"
+        return await self._ask(
+            "query",
+            form,
+            lambda answer: take(read_vector(answer, what=self._what)),
+            timeout_s=self._source.timeout,
+        )
+
+    async def _ask(self, endpoint: str, form: Mapping[str, str], take: Callable[[Answer], T], *, timeout_s: float) -> T:
+        """Ask an endpoint of the API; `take` reads the answer, in the parser's thread."""
         outcome = "ok"
         try:
             answer = await ask(
                 await self._connected(),
-                f"{self._source.url}/api/v1/query",
+                f"{self._source.url}/api/v1/{endpoint}",
                 what=self._what,
-                bounds=Bounds(timeout_s=self._source.timeout, answer_bytes=MAX_ANSWER_BYTES),
+                bounds=Bounds(timeout_s=timeout_s, answer_bytes=MAX_ANSWER_BYTES),
                 headers=self._headers | self._authorization.headers(),
                 form=form,
             )
-            return await self._in_thread(lambda: take(read_vector(answer, what=self._what)))
+            return await self._in_thread(lambda: take(answer))
         except NoReading as error:
             outcome = error.reason.value
             raise

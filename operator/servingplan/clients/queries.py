@@ -33,7 +33,8 @@ ENGINE = f"{POD}, instance, engine, model_name"
 _DETAIL = {Signal.FINISHED: ", finished_reason", Signal.REJECTIONS: ", reason"}
 """The label, beside those of the engine, that splits a counter."""
 
-Matchers = Mapping[str, str]
+Matchers = Mapping[str, str | re.Pattern[str]]
+"""What labels must be: a text, or what matches a pattern as a whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,10 +144,14 @@ def _total(name: str, matchers: Matchers, detail: str, *, keep: str = "", edges:
 
 
 def _selector(name: str, matchers: Matchers, edges: Sequence[str] = ()) -> str:
-    stated = [f"{label}={_quoted(value)}" for label, value in sorted(matchers.items())]
+    stated = [_matched(label, value) for label, value in sorted(matchers.items())]
     if edges:
         stated.append(f"le=~{_quoted('|'.join(re.escape(edge) for edge in edges))}")
     return f"{name}{{{','.join(stated)}}}" if stated else name
+
+
+def _matched(label: str, value: str | re.Pattern[str]) -> str:
+    return f"{label}={_quoted(value)}" if isinstance(value, str) else f"{label}=~{_quoted(value.pattern)}"
 
 
 def _quoted(text: str) -> str:

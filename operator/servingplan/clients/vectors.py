@@ -1,6 +1,6 @@
-"""What Prometheus answers: an instant vector, read in small pieces.
+"""What Prometheus answers: an instant vector, read in small pieces, or one series over time.
 
-In: the body of an answer. Out: its elements, or `NoReading` with a reason. An answer for thousands of pods has
+In: the body of an answer. Out: its elements, or `NoReading` with a reason. A vector of thousands of pods has
 megabytes; decoded at once it would hold the interpreter, so it is decoded window by window, each within a few
 milliseconds. Runs in a thread of its own.
 """
@@ -62,6 +62,27 @@ def read_vector(answer: Answer, *, what: str) -> Iterator[Element]:
         ) from error
 
 
+def read_series(answer: Answer, *, what: str) -> list[tuple[float, float]]:
+    """The values of the one series of a range query with their times in Unix seconds; none where there is no series.
+
+    Raises `NoReading`: refused, incomplete, several series, or none at all of what a range query gives.
+    """
+    if answer.content_type != "application/json":
+        raise _unlike_prometheus(answer, what)
+    text = answer.body.decode("utf-8", "replace")
+    if answer.status != 200:
+        raise _failed(text[:ENVELOPE_CHARACTERS], answer, what)
+    try:
+        envelope = json.loads(text)
+        _check_envelope(envelope, what, kind="matrix")
+        (series,) = envelope["data"]["result"] or ({"values": ()},)
+        return [(float(at), float(value)) for at, value in series["values"]]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise NoReading(
+            Reason.METRICS_INVALID, f"{what} answered with a series that cannot be read ({error}); was it cut off?"
+        ) from error
+
+
 def _elements(text: str, start: int) -> Generator[Element, None, int]:
     """All elements of the array that begins at `start`; returns where its closing bracket is."""
     while True:
@@ -99,8 +120,8 @@ def _element(raw: Any) -> Element:
     return Element(labels=labels, evaluated_s=float(evaluated_s), value=float(value))
 
 
-def _check_envelope(envelope: Any, what: str) -> None:
-    if envelope["status"] != "success" or envelope["data"]["resultType"] != "vector":
+def _check_envelope(envelope: Any, what: str, *, kind: str = "vector") -> None:
+    if envelope["status"] != "success" or envelope["data"]["resultType"] != kind:
         raise ValueError(f"status {envelope['status']}, {envelope['data'].get('resultType')}")
     warnings = [str(text) for text in envelope.get("warnings") or () if not str(text).startswith(_HARMLESS)]
     if warnings:

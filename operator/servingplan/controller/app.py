@@ -33,6 +33,7 @@ from servingplan.controller.evidence_loop import EvidenceLoop
 from servingplan.controller.handlers import kopf_settings, register
 from servingplan.controller.health import Health, HealthServer
 from servingplan.controller.leader import AlwaysLeader, Leadership, LeaseElection, own_identity
+from servingplan.controller.learner import Learner
 from servingplan.controller.ledger import LedgerKeeper
 from servingplan.controller.logging import set_up_logging
 from servingplan.controller.login import login_with
@@ -129,6 +130,7 @@ class Process:
         self._wakeups: Wakeups[Key] = Wakeups(clock=self._clock, wake=self._queue.add)
         self._watches = Watches(client=self._client, store=self._store, look=self._queue.add_after)
         self._poller = self._make_poller()
+        self._learner = Learner(client=self._poller.client, clock=self._clock, on_learned=self._learned)
         self._observer = Observer(
             client=self._client, store=self._store, clock=self._clock, installation=settings.installation
         )
@@ -195,6 +197,7 @@ class Process:
                 field_manager=settings.field_manager,
             ),
             poller=self._poller,
+            learner=self._learner,
             reporter=Reporter(
                 client=self._client,
                 store=self._store,
@@ -228,6 +231,7 @@ class Process:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        self._learner.close()
         await self._poller.close()
         await self._server.close()
 
@@ -241,6 +245,7 @@ class Process:
             "relist": self._relist_forever(),
             "watch": self._watch_forever(),
             "signals": self._poller.run(),
+            "learning": self._learner.run(),
             "health": self._note_health(),
         }
         async with _together(parts) as running:
@@ -286,6 +291,11 @@ class Process:
     def _polled(self, key: Key) -> None:
         """A poll brought something new of a plan: look at it if that changes anything."""
         if self._leadership.is_leader and self._reconciler.changes_by_signals(key):
+            self._queue.add(key)
+
+    def _learned(self, key: Key) -> None:
+        """The past of a plan taught something, or cannot be read: look at it."""
+        if self._leadership.is_leader:
             self._queue.add(key)
 
     async def _reconcile(self, key: Key) -> float | None:

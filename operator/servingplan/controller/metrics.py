@@ -27,7 +27,7 @@ class PlanNumbers:
     """One plan as its last reconcile left it. None: not known, or nothing comes.
 
     ramp_margin_s: seconds from the moment that all replicas of the last ramp were verified, or now, to its
-    start; negative when it was missed.
+    start; negative when it was missed. learned_at, learned_days: when foresight last learned, and from how many days.
     """
 
     desired: int
@@ -37,6 +37,8 @@ class PlanNumbers:
     reserve: int
     next_change_at: datetime | None = None
     ramp_margin_s: float | None = None
+    learned_at: datetime | None = None
+    learned_days: float | None = None
 
 
 class OperatorMetrics:
@@ -56,6 +58,11 @@ class OperatorMetrics:
         self._ramp_margin = self._gauge(
             "ramp_margin_seconds", "Start of the ramp minus all its replicas ready. Negative: missed."
         )
+        self._learned_at = self._gauge(
+            "foresight_learned_timestamp_seconds",
+            "When foresight last learned from the past. Older than a day: it fails.",
+        )
+        self._learned_days = self._gauge("foresight_learned_days", "Days of arrivals that foresight learned from.")
         self._condition = self._gauge(
             "plan_condition", "1 for the status that a plan's condition has, else 0.", "type", "status"
         )
@@ -118,8 +125,9 @@ class OperatorMetrics:
         self._current.labels(namespace, name).set(numbers.current)
         self._ready.labels(namespace, name).set(numbers.ready)
         self._reserve.labels(namespace, name).set(numbers.reserve)
-        at = numbers.next_change_at
-        _set_or_remove(self._next_change, namespace, name, at.timestamp() if at is not None else None)
+        for gauge, at in ((self._next_change, numbers.next_change_at), (self._learned_at, numbers.learned_at)):
+            _set_or_remove(gauge, namespace, name, at.timestamp() if at is not None else None)
+        _set_or_remove(self._learned_days, namespace, name, numbers.learned_days)
         _set_or_remove(self._ramp_margin, namespace, name, numbers.ramp_margin_s)
 
     def conditions(self, namespace: str, name: str, statuses: Mapping[str, str]) -> None:
@@ -138,8 +146,8 @@ class OperatorMetrics:
             self._forget_condition(namespace, name, kind)
         for gauge in (self._desired, self._required, self._current, self._ready, self._reserve):
             _set_or_remove(gauge, namespace, name, None)
-        _set_or_remove(self._next_change, namespace, name, None)
-        _set_or_remove(self._ramp_margin, namespace, name, None)
+        for gauge in (self._next_change, self._ramp_margin, self._learned_at, self._learned_days):
+            _set_or_remove(gauge, namespace, name, None)
         for direction in ("up", "down"):
             self._scales.remove_by_labels({"namespace": namespace, "name": name, "direction": direction})
 

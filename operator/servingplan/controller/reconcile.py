@@ -22,6 +22,7 @@ from servingplan.controller.capacity import with_capacity
 from servingplan.controller.clock import Clock
 from servingplan.controller.decided import LastDecisions
 from servingplan.controller.drain import serve_again, undrained
+from servingplan.controller.learner import Learner
 from servingplan.controller.observe import TARGET_PODS_EVERY_S, UNWATCHED_EVERY_S, Observer, Seen
 from servingplan.controller.report import Report, Reporter
 from servingplan.controller.resolved import Resolved, ResolvedPlans, coming_midnight, highest_requirement
@@ -33,7 +34,7 @@ from servingplan.errors import Conflict, Problem, Refused
 from servingplan.planning.decision import Decision, decide
 from servingplan.planning.drain import drains
 from servingplan.planning.excess import Change, change
-from servingplan.planning.lead import Rises
+from servingplan.planning.lead import Rises, effective_lead
 from servingplan.planning.memory import remembered
 from servingplan.planning.observation import History, Trouble
 from servingplan.planning.plan import Plan
@@ -66,6 +67,7 @@ class Parts:
     observer: Observer
     actor: Actor
     poller: SignalPoller
+    learner: Learner
     reporter: Reporter
     wake_at: Callable[[Key, datetime | None], None]
 
@@ -130,6 +132,7 @@ class Reconciler:
         self._plans.forget(key)
         self._p.observer.forget(key)
         self._p.poller.forget(key)
+        self._p.learner.forget(key)
         self._p.actor.forget(key)
         self._p.reporter.forget(key)
         self._p.wake_at(key, None)
@@ -170,7 +173,7 @@ class Reconciler:
             situation = Situation(generation=generation, now=now, plan=plan, target_trouble=trouble, previous=previous)
             return await self._report_trouble(key, document, situation)
         now = self._p.clock.now()
-        seen = self._listened(key, plan, seen, now)
+        seen = self._listened(key, plan, seen, history_from_wire(document.get("status", {})).rises, now)
         heard = None if seen.observation is None else seen.observation.heard
         plan, currency = with_capacity(seen.plan, seen, heard, document.get("status", {}))
         resolved = self._plans.acting(key, resolved, plan)
@@ -191,16 +194,23 @@ class Reconciler:
         look = self._decide(key, document, resolved, seen, situation)
         return await self._report_trouble(key, document, situation) if look is None else await self._act(look)
 
-    def _listened(self, key: Key, plan: Plan, seen: Seen, now: datetime) -> Seen:
-        """What was seen, with what the engines say."""
+    def _listened(self, key: Key, plan: Plan, seen: Seen, rises: Rises, now: datetime) -> Seen:
+        """What was seen, with what the engines say, and what their past taught where the plan asks for that."""
         followed = following(plan)
-        if followed is None:
+        if followed is None or plan.feedback is None or plan.feedback.foresight is None:
+            self._p.learner.forget(key)
+        if followed is None or plan.feedback is None:
             self._p.poller.forget(key)
             return seen
         if seen.observation is None:
             return seen
         heard = self._p.poller.heard(key, followed, seen.serving, now)
-        return replace(seen, observation=replace(seen.observation, heard=heard))
+        observation = replace(seen.observation, heard=heard)
+        if plan.feedback.foresight is not None:
+            start = effective_lead(plan.lead, rises, now).proven
+            learned, trouble = self._p.learner.known(key, plan, start=start, pods=seen.serving)
+            observation = replace(observation, learned=learned, not_learned=trouble)
+        return replace(seen, observation=observation)
 
     def changes_by_signals(self, key: Key) -> bool:
         """Whether what the engines say now would change what is written: else a poll costs no look at the cluster."""

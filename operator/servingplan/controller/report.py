@@ -216,7 +216,7 @@ class Reporter:
         self._metrics.conditions(key.namespace, key.name, statuses)
         if s.decision is None or s.observation is None:
             return
-        change = s.decision.next_change
+        change, learned = s.decision.next_change, s.observation.learned
         self._metrics.plan_reconciled(
             key.namespace,
             key.name,
@@ -228,6 +228,8 @@ class Reporter:
                 reserve=s.decision.required.reserve,
                 next_change_at=None if change is None else change.time,
                 ramp_margin_s=self._ramp_margin(key, s),
+                learned_at=None if learned is None else learned.at,
+                learned_days=None if learned is None else learned.days,
             ),
         )
 

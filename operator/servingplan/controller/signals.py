@@ -22,11 +22,12 @@ from servingplan.clients.prometheus import PrometheusClient, QueryObserver
 from servingplan.clients.rounds import Round
 from servingplan.clients.sources import Source
 from servingplan.controller.clock import Clock
+from servingplan.controller.pod_names import pods_like
 from servingplan.controller.store import Key
 from servingplan.planning.plan import Objective, Plan, PrometheusSource
 from servingplan.planning.reasons import Reason
 from servingplan.planning.record import Record, last_heard
-from servingplan.planning.signals import Heard, NoSignals, Reading
+from servingplan.planning.signals import NOT_ASKED, Heard, NoSignals, Reading
 
 Object = Mapping[str, Any]
 
@@ -52,13 +53,15 @@ _log = logging.getLogger(__name__)
 class EnginePod:
     """A pod that serves. ip, port: where its metrics are; None where it has none, or no such port.
 
-    born: when it was created, on the plans' clock; so that a new pod's first counts count.
+    born: when it was created, on the plans' clock; so that a new pod's first counts count. alike: a pattern of the
+    names of all pods that its workload ever had.
     """
 
     name: str
     ip: str | None = None
     port: int | None = None
     born: datetime | None = None
+    alike: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +115,7 @@ def _engine_pod(pod: Object, followed: Following, clock: Clock) -> EnginePod:
         ip=pod.get("status", {}).get("podIP"),
         port=_port(pod, followed.port),
         born=clock.from_real(datetime.fromisoformat(pod["metadata"]["creationTimestamp"])),
+        alike=pods_like(pod),
     )
 
 
@@ -187,9 +191,13 @@ class SignalPoller:
         if following.source is not None and following.source not in self._clients:
             return self._unknown(following.source)
         if not followed.polled:
-            return NoSignals(reason=Reason.METRICS_AWAITED, message="the source is asked with the next poll")
+            return NOT_ASKED
         names = [pod.name for pod in pods]
         return last_heard(followed.record, followed.trouble, now=now, stale_after=following.stale_after, pods=names)
+
+    def client(self, source: str) -> PrometheusClient | None:
+        """The client of a source; None where the operator knows none of that name."""
+        return self._clients.get(source)
 
     def forget(self, key: Key) -> None:
         """Follow a plan no more: it is gone, or has no feedback."""

@@ -122,9 +122,11 @@ def _held(feedback: Feedback, due: int, raised: Raised | None) -> int:
 def _unheard(plan: Plan, heard: NoSignals | None, held: int, history: History, now: datetime) -> Adjustment:
     """Nothing that is missing lowers: what was raised stays as it is until engines can be heard again."""
     raised = None if history.raised is None or held == 0 else replace(history.raised, extra=held)
-    reason, why = (
-        (NO_FEEDBACK.reason, "no live signals") if heard is None else (heard.reason, f"no signals: {heard.message}")
-    )
+    reason, why = NO_FEEDBACK.reason, "no live signals"
+    if heard is not None:
+        reason, why = heard.reason, f"no signals: {heard.message}"
+    elif plan.feedback is not None and plan.feedback.foresight is not None:
+        why += " and no past to look ahead from"
     return Adjustment(
         extra=held,
         reason=reason,

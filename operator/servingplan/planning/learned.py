@@ -88,6 +88,11 @@ class Learned:
     recent: Past
 
     @property
+    def at(self) -> datetime:
+        """When it was learned, to the minute."""
+        return self.recent.start + len(self.recent.rates) * MINUTE
+
+    @property
     def has_profile(self) -> bool:
         """Whether there is a usual day that says something about the next one."""
         return self.trust > 0 and self.days >= FEWEST_DAYS

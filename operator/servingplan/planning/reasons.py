@@ -162,3 +162,5 @@ class Reason(StrEnum):
     METRICS_MISSING = "MetricsMissing"
     LABELS_MISSING = "LabelsMissing"
     METRICS_STALE = "MetricsStale"
+    HISTORY_AWAITED = "HistoryAwaited"
+    HISTORY_UNREADABLE = "HistoryUnreadable"

@@ -138,5 +138,8 @@ class Signals:
     minutes: Mapping[int, float] = field(default_factory=dict)
 
 
+NOT_ASKED = NoSignals(reason=Reason.METRICS_AWAITED, message="the source is asked with the next poll")
+"""As after a start of the operator: who listens knows nothing yet, and nothing is wrong."""
+
 Heard = Signals | NoSignals
 """What a decision hears of the engines. Neither ever lowers replicas."""

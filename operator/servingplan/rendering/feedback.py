@@ -14,9 +14,11 @@ from typing import Any
 
 from servingplan.planning.decision import Decision
 from servingplan.planning.excess import Change
-from servingplan.planning.observation import Excess, Raised, Stage
+from servingplan.planning.learned import FEWEST_DAYS
+from servingplan.planning.observation import Excess, Observation, Raised, Stage
+from servingplan.planning.plan import Feedback
 from servingplan.planning.reasons import Reason
-from servingplan.planning.signals import NoSignals
+from servingplan.planning.signals import NOT_ASKED, NoSignals
 from servingplan.planning.units import format_rate
 from servingplan.rendering.situation import Condition, Situation, Status
 from servingplan.rendering.times import local_time, parse_wire_time, wire_time
@@ -28,12 +30,14 @@ LONGEST_PATCH = 800
 
 
 def metrics_available(s: Situation) -> Condition | None:
-    """False while engines cannot be heard: the schedule goes on alone, and what was raised stays."""
+    """False while engines, or the past that foresight needs, cannot be heard: nothing falls that was raised."""
     if s.plan is None or s.plan.feedback is None or s.observation is None:
         return None
     heard, young = s.observation.heard, _young(s, s.plan.feedback.stale_after)
     if heard is None:
         return None
+    if heard == NOT_ASKED and (said := _said(s)) is not None:
+        return said
     if isinstance(heard, NoSignals):
         return _silent(heard, all_young=bool(young) and young >= _ready(s))
     silent = {pod: trouble for pod, trouble in heard.missing.items() if pod not in young}
@@ -42,9 +46,42 @@ def metrics_available(s: Situation) -> Condition | None:
         more = f" (and {len(silent) - 1} more pods)" if len(silent) > 1 else ""
         message = f"pod {pod}: {trouble.message}{more}; the others count, and nothing is lowered"
         return Condition(type="MetricsAvailable", status=Status.FALSE, reason=trouble.reason, message=message)
+    return _of_the_past(s, s.plan.feedback, s.observation)
+
+
+def _said(s: Situation) -> Condition | None:
+    """What was said last: it stands while it is not known better, as after a restart."""
+    said = s.previous.get("MetricsAvailable")
+    if said is None:
+        return None
     return Condition(
-        type="MetricsAvailable", status=Status.TRUE, reason=Reason.METRICS_HEARD, message="every ready pod is heard"
+        type="MetricsAvailable", status=Status(said["status"]), reason=Reason(said["reason"]), message=said["message"]
     )
+
+
+HEARD = "every ready pod is heard"
+
+
+def _of_the_past(s: Situation, feedback: Feedback, observation: Observation) -> Condition:
+    """Every pod is heard: whether what foresight needs is known too. What is awaited does not change what was said."""
+    learned, trouble = observation.learned, observation.not_learned
+    status, reason, message = Status.TRUE, Reason.METRICS_HEARD, HEARD
+    if feedback.foresight is None:
+        pass
+    elif trouble is not None and trouble.reason is Reason.HISTORY_UNREADABLE:
+        kept = "what was learned before counts" if learned is not None else "nothing falls that was raised"
+        status, reason = Status.FALSE, trouble.reason
+        message = f"{HEARD}, but the last days cannot be read: {trouble.message}; {kept}"
+    elif learned is None:
+        if (said := _said(s)) is not None:
+            return said
+        status, reason = Status.UNKNOWN, Reason.HISTORY_AWAITED
+        message = f"{HEARD}; {trouble.message if trouble is not None else 'the last days are not read yet'}"
+    elif learned.days < FEWEST_DAYS:
+        reason = Reason.HISTORY_SHORT
+        without = "foresight has no usual day" if learned.rising is not None else "foresight has no say"
+        message = f"{HEARD}; fewer than two days of arrivals are known by the minute: {without} yet"
+    return Condition(type="MetricsAvailable", status=status, reason=reason, message=message)
 
 
 def _silent(heard: NoSignals, *, all_young: bool) -> Condition:

@@ -7,7 +7,7 @@ while pods come up are told apart from changes of meaning, so that they can be w
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -18,6 +18,7 @@ from servingplan.planning.lead import effective_lead
 from servingplan.planning.observation import History, Observation, Ramp, Scale
 from servingplan.planning.ownership import Contest
 from servingplan.planning.plan import Plan
+from servingplan.planning.reasons import Reason
 from servingplan.planning.trail import Step
 from servingplan.rendering.acceptance import variant_to_wire
 from servingplan.rendering.capacity import capacity_to_wire
@@ -148,12 +149,23 @@ def _ramp(ramp: Ramp, observation: Observation) -> Json:
 def _trail(decision: Decision, previous: Mapping[str, Any], generation: int) -> list[Json]:
     """The trail of the last change: kept while the plan and the decision stay what they were."""
     new, old = trail_to_wire(decision.trail), list(previous.get("decision", ()))
-    same = previous.get("observedGeneration") == generation and substance(old) == substance(new)
+    unknown = untold(new)
+    same = previous.get("observedGeneration") == generation and substance(old, unknown) == substance(new, unknown)
     return old if same else new
 
 
-def substance(trail: Sequence[Mapping[str, str]]) -> list[tuple[str, str, str]]:
-    """What tells one decision from another, of a trail as the API shows it.
+_AWAITED = frozenset({Reason.NOT_KNOWN, Reason.METRICS_AWAITED})
+"""What an operator that has just started says of signals: nothing yet."""
+
+
+def untold(trail: Sequence[Json]) -> frozenset[str]:
+    """The steps that tell nothing yet, as after a restart: what signals said last stands until they do."""
+    names = {step["name"] for step in trail if step["reason"] in _AWAITED}
+    return frozenset({"extra", *GROUPS} if "extra" in names else names & set(GROUPS))
+
+
+def substance(trail: Sequence[Mapping[str, str]], unknown: Collection[str] = ()) -> list[tuple[str, str, str]]:
+    """What tells one decision from another, of a trail as the API shows it; the steps that are `unknown` left out.
 
     How `asked` came about is true of the change alone, not of later looks; what signals measure moves with every poll.
     """
@@ -164,6 +176,7 @@ def substance(trail: Sequence[Mapping[str, str]]) -> list[tuple[str, str, str]]:
             "" if step["name"] == "asked" else step["reason"],
         )
         for step in trail
+        if step["name"] not in unknown
     ]
 
 

@@ -102,7 +102,7 @@ def coming_days(plan: Plan, start: datetime, days: int, gpu_hour: Decimal | None
         course=found,
         hours=gpu_hours(found, counted_gpus(plan)),
         month=nominal_month(plan),
-        warnings=(*plan.warnings, *unaccepted(plan), *_unknown_gpus(plan)),
+        warnings=(*plan.warnings, *unaccepted(plan), *_unknown_gpus(plan), *_no_past(plan)),
         gpu_hour=gpu_hour,
     )
 
@@ -112,6 +112,13 @@ def _unknown_gpus(plan: Plan) -> tuple[Problem, ...]:
         return ()
     message = "is not stated and only the target's pods can tell: GPU-hours count 1 GPU a replica; state it to be exact"
     return (Problem(path="spec.gpusPerReplica", reason="GPUsUnknown", message=message),)
+
+
+def _no_past(plan: Plan) -> tuple[Problem, ...]:
+    if plan.feedback is None or plan.feedback.foresight is None:
+        return ()
+    message = "learns from what a Prometheus remembers, which is not asked here: it can only add to what is shown"
+    return (Problem(path="spec.feedback.foresight", reason="PastUnknown", message=message),)
 
 
 def moves(outlook: Outlook) -> tuple[Move, ...]:
