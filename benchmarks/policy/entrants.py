@@ -29,8 +29,11 @@ OUR_STABILIZATION_S = 60.0
 
 OURS = "foresight"
 
-PRICES = tuple(float(price) for price in np.geomspace(20, 200_000, SETTINGS // 2))
+LEAST_PRICE, MOST_PRICE = 20, 200_000
 """Replica-hours that it is worth not to miss all requests of a day."""
+
+PROFILED = 16
+"""How many of our settings use the profile; the others leave it out, and lie twice as far apart."""
 
 Entrant: TypeAlias = Callable[[Workload, Rules], Ledger]
 
@@ -79,10 +82,16 @@ def knative_like(load: Workload, rules: Rules) -> Ledger:
 
 
 def foresight(load: Workload, rules: Rules) -> Ledger:
-    """12 prices of a miss, with and without the profile."""
+    """16 prices of a miss, and 8 without the profile."""
     known = [
-        learn(load, start_s=rules.start_s, wait_limit_s=rules.wait_limit_s, prices=PRICES, profiled=profiled)
-        for profiled in (True, False)
+        learn(
+            load,
+            start_s=rules.start_s,
+            wait_limit_s=rules.wait_limit_s,
+            prices=np.geomspace(LEAST_PRICE, MOST_PRICE, settings).tolist(),
+            profiled=profiled,
+        )
+        for settings, profiled in ((PROFILED, True), (SETTINGS - PROFILED, False))
     ]
     return run(load, policies.foresighted(*known), [OUR_STABILIZATION_S] * SETTINGS, rules)
 

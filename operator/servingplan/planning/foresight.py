@@ -86,7 +86,7 @@ SMALLEST = 1e-4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """Arrivals, in replicas. now: the larger of the last 2 and 5 minutes. level: today against the profile."""
+    """Arrivals, in replicas. now: the largest of the last 1, 2 and 5 minutes. level: today against the profile."""
 
     now: Number
     level: Number
