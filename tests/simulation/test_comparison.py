@@ -30,7 +30,7 @@ def held(key, one, setting, **kind):
     lanes = Lanes([one])
     entrant = named(key, one.plan, **kind)
     settings = () if setting is None else (setting,)
-    return play(lanes, entrant.make(lanes, settings), stabilization_s=entrant.stabilization_s)
+    return play(lanes, entrant.make(lanes, settings))
 
 
 def compared(one, *scenarios):

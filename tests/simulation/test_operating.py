@@ -10,11 +10,11 @@ import numpy as np
 
 from servingplan.planning.plan import Foresight
 from servingplan.reporting.hours import course
-from servingplan.simulation.operating import operator
-from servingplan.simulation.playing import play
+from servingplan.simulation.operating import OperatedFleet
+from servingplan.simulation.playing import Scaled, play
 from servingplan.simulation.trace import SLICE
 from servingplan.simulation.world import Lanes
-from simulation.played import PER_HOUR, TUESDAY, a_world, before, counted, heard, hour
+from simulation.played import PER_HOUR, a_world, before, counted, heard, hour, wanting
 from support.plans import a_plan
 
 DAY = (2,) * 8 + (18,) * 12 + (2,) * 4
@@ -23,7 +23,7 @@ DAY = (2,) * 8 + (18,) * 12 + (2,) * 4
 
 def replicas(one, plan):
     lanes = Lanes([one])
-    return play(lanes, operator(lanes, plan)).held[:, 0, 0]
+    return play(lanes, OperatedFleet(lanes, plan)).held[:, 0, 0]
 
 
 def test_without_feedback_it_holds_what_the_plan_asks_for_at_every_slice():
@@ -84,11 +84,11 @@ def test_starts_that_take_longer_than_declared_make_the_next_ones_earlier():
 def test_a_lane_that_goes_its_own_way_later_is_played_as_if_it_were_alone():
     one = a_world(2, 2, 9, 2, 2, plan=heard())
     lost, requests = one.lost.copy(), one.trace.requests.copy()
-    lost[hour(2.5, one)] = 1
+    lost[hour(2.5, one) : hour(2.5, one) + 12] = 1
     requests[hour(3, one) :] *= 2
     worlds = [one, replace(one, lost=lost), replace(one, trace=replace(one.trace, requests=requests))]
     lanes = Lanes(worlds)
-    together = play(lanes, operator(lanes, heard()))
+    together = play(lanes, OperatedFleet(lanes, heard()))
 
     for lane, each in enumerate(worlds):
         assert together.held[:, 0, lane].tolist() == replicas(each, heard()).tolist()
@@ -97,11 +97,11 @@ def test_a_lane_that_goes_its_own_way_later_is_played_as_if_it_were_alone():
 def test_what_a_lost_node_takes_is_no_reason_to_hold_fewer():
     one = a_world(2, 2, plan=heard())
     lost = one.lost.copy()
-    lost[before(one) + PER_HOUR // 2] = 1
+    lost[before(one) + PER_HOUR // 2 : before(one) + PER_HOUR // 2 + 12] = 1
     lanes = Lanes([replace(one, lost=lost)])
-    played = play(lanes, operator(lanes, heard()))
+    played = play(lanes, OperatedFleet(lanes, heard()))
 
+    as_others = play(lanes, Scaled(lanes, wanting((0, 2))))
     assert min(counted(played.held, one)) == 2
+    assert counted(played.ready, one) == counted(as_others.ready, one)
     assert min(counted(played.ready, one)) == 1
-    assert counted(played.ready, one)[-1] == 2
-    assert one.trace.first == TUESDAY

@@ -10,7 +10,8 @@ import pytest
 
 from servingplan.planning.plan import Bounds, Capacity, PoolCapacity
 from servingplan.simulation.arrivals import SLICE_S
-from servingplan.simulation.playing import play
+from servingplan.simulation.fleet import Policy
+from servingplan.simulation.playing import Played, Scaled, play
 from servingplan.simulation.scenarios.catalogue import as_recorded
 from servingplan.simulation.standing import excess, standing
 from servingplan.simulation.world import Lanes, rules_of
@@ -20,10 +21,15 @@ from support.plans import a_plan, a_workload, an_engine
 START = 600 // SLICE_S
 
 
+def scaled(lanes: Lanes, policy: Policy, **kind: float) -> Played:
+    """Play a policy that wants numbers of replicas."""
+    return play(lanes, Scaled(lanes, policy, **kind))
+
+
 def test_what_is_wanted_at_first_is_there_and_what_is_wanted_later_takes_a_start():
     one = a_world(5, 5)
     lanes, at = Lanes([one]), before(one)
-    played = play(lanes, wanting((0, 2), (at, 4)))
+    played = scaled(lanes, wanting((0, 2), (at, 4)))
 
     assert played.ready[0, 0, 0] == 2
     assert counted(played.held, one)[:2] == [4, 4]
@@ -35,7 +41,7 @@ def test_what_a_lost_node_takes_starts_anew():
     at = before(one)
     lost = one.lost.copy()
     lost[at] = 1
-    played = play(Lanes([replace(one, lost=lost)]), wanting((0, 3)))
+    played = scaled(Lanes([replace(one, lost=lost)]), wanting((0, 3)))
 
     ready = counted(played.ready, one)
     assert (ready[0], ready[START], ready[START + 1]) == (2, 2, 3)
@@ -44,14 +50,14 @@ def test_what_a_lost_node_takes_starts_anew():
 
 def test_bounds_hold_for_everybody():
     one = a_world(5, plan=a_plan(bounds=Bounds(minimum=2, maximum=4)))
-    played = play(Lanes([one]), wanting((0, 1), (before(one), 99)))
+    played = scaled(Lanes([one]), wanting((0, 1), (before(one), 99)))
 
     assert set(np.unique(played.held).tolist()) == {2, 4}
 
 
 def test_a_fall_waits_for_the_stabilization():
     one = a_world(5)
-    played = play(Lanes([one]), wanting((0, 3), (before(one), 1)), stabilization_s=300)
+    played = scaled(Lanes([one]), wanting((0, 3), (before(one), 1)), stabilization_s=300)
 
     held = counted(played.held, one)
     assert (held[300 // SLICE_S - 2], held[300 // SLICE_S - 1]) == (3, 1)
@@ -67,15 +73,15 @@ def test_a_pool_serves_what_its_size_is_worth():
     assert lanes.unit_rps == 6
     assert (lanes.worth[:4] * 6).tolist() == pytest.approx([0, 4, 10, 18])
     assert lanes.pool(np.array([0, 4 / 6, 4.1 / 6, 10 / 6], np.float32)).tolist() == [0, 1, 2, 2]
-    good = [counted(play(lanes, wanting((0, n))).good, lanes.worlds[0])[-1] for n in (1, 2)]
+    good = [counted(scaled(lanes, wanting((0, n))).good, lanes.worlds[0])[-1] for n in (1, 2)]
     assert good == [0, 1]
 
 
 def test_requests_wait_as_long_as_the_objective_allows_and_no_longer():
     one = a_world(5.5, plan=a_plan())
     lanes = Lanes([one])
-    missed = standing(play(lanes, wanting((0, 1))), lanes, as_recorded(one))
-    enough = standing(play(lanes, wanting((0, 2))), lanes, as_recorded(one))
+    missed = standing(scaled(lanes, wanting((0, 1))), lanes, as_recorded(one))
+    enough = standing(scaled(lanes, wanting((0, 2))), lanes, as_recorded(one))
 
     assert missed.attainment == pytest.approx(0, abs=0.01)
     assert missed.missed == pytest.approx(5.5 * 3600, rel=0.01)
@@ -86,7 +92,7 @@ def test_gpu_hours_are_split_by_what_they_are_for():
     plan = a_plan(gpus_per_replica=2)
     one = a_world(5, 5, plan=plan)
     lanes, at = Lanes([one]), before(one)
-    found = standing(play(lanes, wanting((0, 2), (at, 4), (at + PER_HOUR, 2))), lanes, as_recorded(one))
+    found = standing(scaled(lanes, wanting((0, 2), (at, 4), (at + PER_HOUR, 2))), lanes, as_recorded(one))
 
     assert found.reserve == pytest.approx(2 * 2)
     assert found.starting == pytest.approx(2 * 2 * 600 / 3600)
@@ -98,12 +104,12 @@ def test_gpu_hours_are_split_by_what_they_are_for():
 def test_the_week_is_the_plans_own_and_names_its_worst_hour():
     one = a_world(2, 9, 2)
     lanes = Lanes([one])
-    found = standing(play(lanes, wanting((0, 1))), lanes, as_recorded(one))
+    found = standing(scaled(lanes, wanting((0, 1))), lanes, as_recorded(one))
 
     tuesday = 24
     assert np.isfinite(found.weekly).nonzero()[0].tolist() == [tuesday, tuesday + 1, tuesday + 2]
     assert found.worst_hour == tuesday + 1
-    assert standing(play(lanes, wanting((0, 3))), lanes, as_recorded(one)).worst_hour is None
+    assert standing(scaled(lanes, wanting((0, 3))), lanes, as_recorded(one)).worst_hour is None
 
 
 def test_requests_above_the_plan_are_those_beyond_its_rate_in_five_minutes():
@@ -129,8 +135,8 @@ def test_start_wait_and_drain_are_those_of_the_plan():
 
 def test_lanes_are_played_side_by_side_as_they_would_be_alone():
     one, other = a_world(4, 9), a_world(4, 4)
-    together = play(Lanes([one, other]), wanting((0, 1)))
+    together = scaled(Lanes([one, other]), wanting((0, 1)))
 
     for lane, each in enumerate((one, other)):
-        assert (play(Lanes([each]), wanting((0, 1))).good[:, 0, 0] == together.lane(lane).good[:, 0, 0]).all()
+        assert (scaled(Lanes([each]), wanting((0, 1))).good[:, 0, 0] == together.lane(lane).good[:, 0, 0]).all()
     assert evenly(4, 9).requests.sum() > evenly(4, 4).requests.sum()

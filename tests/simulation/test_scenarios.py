@@ -42,11 +42,12 @@ def test_only_the_time_that_is_judged_is_looked_at():
     assert worst(one).top == hour(2, WORLD)
 
 
-def test_a_lost_node_takes_its_replicas_once():
+def test_a_lost_node_takes_its_replicas_until_kubernetes_replaces_them():
     scene = SCENARIOS["node-lost"](WORLD, Severity(node_replicas=2))
 
-    assert (changed(scene), scene.world.lost[TOP]) == ([TOP], 2)
-    assert scene.words.startswith("2 replicas gone at Tue 1 Dec 06:00")
+    assert changed(scene) == list(range(TOP, TOP + 12))
+    assert scene.world.lost[TOP] == 2
+    assert scene.words.startswith("2 replicas gone at Tue 1 Dec 06:00 CET, replaced 5m50s later")
     assert (scene.first, scene.end) == (TOP, TOP + PER_HOUR)
 
 

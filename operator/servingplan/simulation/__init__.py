@@ -5,7 +5,7 @@ windows (means and extremes over time), fleet (replicas that start, serve and dr
 learned by each morning), policies, reference (what clairvoyance would cost), scorecard and curves (what came of it).
 
 One plan against a trace, on the same fleet: trace, world, servers (the place of what serves), playing; operating (the
-operator, through engines), rivals, tuning; scenarios, standing, comparison.
+operator), rivals, tuning; scenarios, standing, comparison.
 
 Apart from these, replicas of vLLM token by token: tokens, tokens_blocks, tokens_scheduler, tokens_replica, token_fleet.
 

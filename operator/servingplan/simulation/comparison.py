@@ -150,7 +150,6 @@ class _Stage:
         return play(
             lanes,
             entrant.make(lanes, () if setting is None else (setting,)),
-            stabilization_s=entrant.stabilization_s,
             model=self._model,
             tell=lambda share: self._tell(entrant.title, (number + share) / len(self._groups)),
         )

@@ -16,7 +16,8 @@ from servingplan.planning.demand import requirements
 from servingplan.planning.plan import Plan
 from servingplan.simulation import policies
 from servingplan.simulation.fleet import Policy, Seen
-from servingplan.simulation.operating import operator
+from servingplan.simulation.operating import OperatedFleet
+from servingplan.simulation.playing import Fleet, Scaled
 from servingplan.simulation.trace import SLICE
 from servingplan.simulation.windows import Array, trailing_mean
 from servingplan.simulation.workload import SLICE_S
@@ -41,8 +42,8 @@ TARGETS = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
 MARGINS = (1.0, 1.1, 1.25, 1.4, 1.6, 1.9, 2.3, 3.0, 4.0)
 """What targets and margins are tuned over."""
 
-Make = Callable[[Lanes, Sequence[float]], Policy]
-"""A policy for some lanes, with its settings."""
+Make = Callable[[Lanes, Sequence[float]], Fleet]
+"""A policy's fleet for some lanes, with its settings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +64,6 @@ class Entrant:
     words: str
     make: Make
     knob: Knob | None = None
-    stabilization_s: float = 0.0
 
 
 _TARGET = Knob(
@@ -90,55 +90,48 @@ def _ours(plan: Plan) -> tuple[Entrant, ...]:
 
 
 def _others(cron: Array) -> tuple[Entrant, ...]:
+    held = "cron of the plan"
     return (
         Entrant(key="static", title="static peak", words="the plan's largest level", make=_static),
-        Entrant(
-            key="hpa", title="HPA in-flight", words="", make=_hpa, knob=_TARGET, stabilization_s=HPA_STABILIZATION_S
-        ),
-        Entrant(
-            key="keda",
-            title="KEDA cron + in-flight",
-            words="cron of the plan",
-            make=lambda lanes, targets: _at_least(cron, _hpa(lanes, targets)),
-            knob=_TARGET,
-            stabilization_s=HPA_STABILIZATION_S,
-        ),
-        Entrant(
-            key="rate", title="rate-reactive", words="", make=_rate, knob=_MARGIN, stabilization_s=HPA_STABILIZATION_S
-        ),
-        Entrant(
-            key="cron-rate",
-            title="cron + rate",
-            words="cron of the plan",
-            make=lambda lanes, margins: _at_least(cron, _rate(lanes, margins)),
-            knob=_MARGIN,
-            stabilization_s=HPA_STABILIZATION_S,
-        ),
+        Entrant(key="hpa", title="HPA in-flight", words="", make=_autoscaled(_hpa), knob=_TARGET),
+        Entrant(key="keda", title="KEDA cron + in-flight", words=held, make=_autoscaled(_hpa, cron=cron), knob=_TARGET),
+        Entrant(key="rate", title="rate-reactive", words="", make=_autoscaled(_rate), knob=_MARGIN),
+        Entrant(key="cron-rate", title="cron + rate", words=held, make=_autoscaled(_rate, cron=cron), knob=_MARGIN),
         Entrant(
             key="aibrix",
             title="AIBrix-like",
             words=f"panic at {PANIC:g} x",
-            make=_knative,
+            make=_autoscaled(_knative),
             knob=_TARGET,
-            stabilization_s=HPA_STABILIZATION_S,
         ),
     )
 
 
-def _operator(lanes: Lanes, _: Sequence[float]) -> Policy:
-    return operator(lanes, lanes.plan)
+def _operator(lanes: Lanes, _: Sequence[float]) -> Fleet:
+    return OperatedFleet(lanes, lanes.plan)
 
 
-def _schedule(lanes: Lanes, _: Sequence[float]) -> Policy:
-    return operator(lanes, replace(lanes.plan, feedback=None))
+def _schedule(lanes: Lanes, _: Sequence[float]) -> Fleet:
+    return OperatedFleet(lanes, replace(lanes.plan, feedback=None))
 
 
-def _static(lanes: Lanes, _: Sequence[float]) -> Policy:
+def _static(lanes: Lanes, _: Sequence[float]) -> Fleet:
     """A week at least is looked at: a short trace need not touch the peak."""
     end = lanes.start + max(lanes.slices * SLICE, timedelta(days=7))
     levels = requirements(lanes.plan, lanes.start, end).values
     most = np.full((1, len(lanes)), max(level.replicas for level in levels), np.float32)
-    return lambda _i, _seen: most
+    return Scaled(lanes, lambda _i, _seen: most)
+
+
+def _autoscaled(make: Callable[[Lanes, Sequence[float]], Policy], *, cron: Array | None = None) -> Make:
+    """The fleet of an autoscaler; with what a cron asks for, which holds the reserve already, as its minimum."""
+
+    def fleet(lanes: Lanes, settings: Sequence[float]) -> Fleet:
+        policy = make(lanes, settings)
+        wanted = policy if cron is None else _at_least(cron, policy)
+        return Scaled(lanes, wanted, settings=len(settings), stabilization_s=HPA_STABILIZATION_S)
+
+    return fleet
 
 
 def _hpa(lanes: Lanes, targets: Sequence[float]) -> Policy:
@@ -171,5 +164,4 @@ def _by_prometheus(lanes: Lanes, policy: Policy) -> Policy:
 
 
 def _at_least(cron: Array, policy: Policy) -> Policy:
-    """The larger of a cron, which holds the reserve already, and a policy."""
     return lambda i, seen: np.maximum(policy(i, seen), cron[i])

@@ -44,7 +44,7 @@ def tuned(entrant: Entrant, world: World, half: datetime, wanted: float) -> floa
     if entrant.knob is None:
         raise ValueError(f"{entrant.title} has nothing to tune")
     lanes, tried = Lanes([world.until(half)]), entrant.knob.tried
-    played = play(lanes, entrant.make(lanes, tried), stabilization_s=entrant.stabilization_s, settings=len(tried))
+    played = play(lanes, entrant.make(lanes, tried), settings=len(tried))
     scene = as_recorded(lanes.worlds[0])
     found = [standing(played, lanes, scene, setting=k) for k in range(len(tried))]
 

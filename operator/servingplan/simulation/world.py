@@ -36,8 +36,8 @@ _STARTS_BEFORE = 4
 class World:
     """One plan's fleet, and what it meets, by slice of the trace.
 
-    rules: how replicas start, serve and leave. lost: replicas that are gone at a slice, and start anew. silent: True
-    while no metrics can be had. judged: the slices that policies are judged by, of those that the trace counts.
+    rules: how replicas start, serve and leave. lost: replicas that are gone at a slice and not replaced yet. silent:
+    True while no metrics can be had. judged: the slices that policies are judged by, of those that the trace counts.
     """
 
     plan: Plan
