@@ -113,7 +113,7 @@ def test_what_was_raised_is_kept_for_the_stabilization(stated: dict[str, Any], m
 
 
 @pytest.mark.parametrize(
-    ("stated", "price"), [({}, 1000), ({"missPrice": 2500.5}, Decimal("2500.5"))], ids=["by default", "as stated"]
+    ("stated", "price"), [({}, 20), ({"missPrice": 7.5}, Decimal("7.5"))], ids=["by default", "as stated"]
 )
 def test_foresight_is_asked_for_at_a_price(stated: dict[str, Any], price: Decimal) -> None:
     assert feedback(**PROMETHEUS).foresight is None
@@ -145,7 +145,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "foresight of pods, which remember nothing": ({"foresight": {}}, "foresight", "state prometheus in the place of"),
     "requests that are worth nothing": (
-        {"scrape": None, "prometheus": {}, "foresight": {"missPrice": 0}}, "foresight.missPrice", "at least 1",
+        {"scrape": None, "prometheus": {}, "foresight": {"missPrice": 0}}, "foresight.missPrice", "at least 0.1",
     ),
     "an address beside a source": (
         {"scrape": None, "prometheus": {"url": "http://prometheus:9090"}}, "prometheus.url", "is not a field",

@@ -19,8 +19,8 @@ from support.signals import a_feedback
 UNIT = 5.0
 """Requests/s that one replica serves."""
 
-PRICE = 1000.0
-"""Replica-hours for all requests of a day."""
+MISS_PRICE = 20.0
+"""Of all requests, as a multiple of what serving them takes."""
 
 MONDAY = date(2026, 3, 2)
 SHORT_SIGHTED = a_feedback(max_extra=10, raise_when=RaiseWhen())
@@ -31,7 +31,7 @@ NO_NEED = HeadRoom(room=0.0, by_hour=(1.0,) * 24)
 
 def a_foresight() -> Foresight:
     """The foresight of the plans here."""
-    return Foresight(miss_price=Decimal(str(PRICE)))
+    return Foresight(miss_price=Decimal(str(MISS_PRICE)))
 
 
 def a_learner(**changes: Any) -> Plan:

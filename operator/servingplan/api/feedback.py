@@ -71,10 +71,10 @@ class RaiseWhenSpec(Wire):
 class ForesightSpec(Wire):
     """Replicas for what arrivals of the last days and minutes say of the next ones."""
 
-    miss_price: Annotated[float, Field(ge=1, le=1_000_000)] = Field(
-        default=1000,
-        description="Replica-hours that it is worth not to miss all requests of a day; 1 % of them is worth a "
-        "hundredth. More is more head room.",
+    miss_price: Annotated[float, Field(ge=0.1, le=100_000)] = Field(
+        default=20,
+        description="What it is worth not to miss any request, as a multiple of the replica-hours that serving them "
+        "takes; with 20, missing 1 % of them costs as much as 20 % more replicas. More is more head room.",
     )
 
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 
+from servingplan.planning.foresight import HOURS
 from servingplan.planning.head_room import head_rooms
 from servingplan.planning.learned import FEWEST_DAYS, LEVEL_S, MINUTE, SLICE, SLOTS, Learned, Past, is_day_off
 from servingplan.planning.past_days import Days
@@ -48,7 +49,7 @@ def learn(plan: Plan, past: Past, *, start: timedelta, day: date) -> Learned:
     slices = round(start / SLICE)
     rising, lasting = (None, None)
     if days.counted >= timedelta(days=1):
-        rising, lasting = head_rooms(_miss_price(plan), days, profiles, trust, slices)
+        rising, lasting = head_rooms(_miss_price(plan) * _day_hours(days), days, profiles, trust, slices)
     return Learned(
         day=day,
         days=days.counted / timedelta(days=1),
@@ -68,6 +69,12 @@ def _miss_price(plan: Plan) -> float:
     if plan.feedback is None or plan.feedback.foresight is None:
         raise ValueError(f"plan {plan.key} asks for no foresight")
     return float(plan.feedback.foresight.miss_price)
+
+
+def _day_hours(days: Days) -> float:
+    """The replica-hours that serving the requests of a day takes, at capacity."""
+    counted = len(days.need) - days.gaps[-1]
+    return HOURS * days.sums[-1] / counted
 
 
 def _recent(past: Past) -> Past:

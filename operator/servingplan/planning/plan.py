@@ -282,7 +282,8 @@ class RaiseWhen:
 class Foresight:
     """Raises by what the last days say of the next minutes.
 
-    miss_price: replica-hours that it is worth not to miss all requests of a day; 1 % of them is worth a hundredth.
+    miss_price: what it is worth not to miss any request, as a multiple of the replica-hours that serving them takes.
+    So it means the same to plans of all sizes.
     """
 
     miss_price: Decimal
