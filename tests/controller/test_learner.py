@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -38,10 +38,12 @@ class Past:
     def __init__(self) -> None:
         self.days, self.status, self.port = 30.0, 200, 0
         self.asked: list[dict[str, str]] = []
+        self.meanwhile: Callable[[], object] = lambda: None
 
     async def query_range(self, request: web.Request) -> web.Response:
         form = {key: str(value) for key, value in (await request.post()).items()}
         self.asked.append(form)
+        self.meanwhile()
         if self.status != 200:
             return web.Response(status=self.status)
         begin, end, step = (float(form[name]) for name in ("start", "end", "step"))
@@ -83,6 +85,11 @@ class School:
         self, key: Key = CHAT, plan: Plan | None = None, pods: Sequence[EnginePod] = PODS
     ) -> tuple[Learned | None, NotLearned | None]:
         return self.learner.known(key, plan or a_learner(), start=START, pods=pods)
+
+    def later(self, plan: Plan) -> None:
+        """A second passes, and the plan is another one."""
+        self.clock.instant += timedelta(seconds=1)
+        self.known(plan=plan)
 
     async def after(self, time: timedelta = timedelta(0)) -> None:
         self.clock.instant += time
@@ -163,6 +170,20 @@ async def test_what_is_asked_of_foresight_is_learned_at_once(past, school):
     school.known(plan=asking(foresight=Foresight(miss_price=Decimal(9))))
     await school.after()
 
+    assert len(past.asked) == 2 * asked
+
+
+async def test_what_changes_while_it_learns_is_learned_right_after(past, school):
+    school.known()
+    dearer = asking(foresight=Foresight(miss_price=Decimal(9)))
+    past.meanwhile = lambda: school.later(dearer)
+    await school.after()
+    asked = len(past.asked)
+    past.meanwhile = lambda: None
+
+    await school.after()
+    assert len(past.asked) == 2 * asked
+    await school.after()
     assert len(past.asked) == 2 * asked
 
 

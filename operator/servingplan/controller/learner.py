@@ -138,12 +138,13 @@ class Learner:
             pupil = self._pupils.get(key)
             if client is None or pupil is None:
                 continue  # an unknown source is told by who listens to it
+            due = pupil.due
             if not silent:
                 try:
                     silent = await self._lesson(key, pupil, client) is Reason.METRICS_UNREACHABLE
                 except Exception:  # noqa: BLE001  a defect here must not end the operator: the other signals go on
                     _log.exception("%s: its past could not be learned; it is tried again", key)
-            if pupil.due is not None and pupil.due <= self._clock.now():
+            if pupil.due == due:
                 pupil.due = self._clock.now() + AGAIN_AFTER
 
     async def _lesson(self, key: Key, pupil: _Pupil, client: PrometheusClient) -> Reason | None:
