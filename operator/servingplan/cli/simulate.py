@@ -36,11 +36,14 @@ from servingplan.planning.units import exact, parse_percent
     show_default=True,
     help="Variance over mean of drawn requests in half a minute.",
 )
+@click.option("--engine-profile", metavar="F", help="Limits and step costs of an engine: serve token by token too.")
 @click.option("--gpu-hour", metavar="PRICE", type=click.FloatRange(min=0), help="Of one GPU-hour: show costs too.")
 @click.option("--require", metavar="PERCENT", help="End with 4 where the plan attains less: 99%.")
 @log_options
 @output_option(TABLE, JSON, YAML, HTML, MARKDOWN)
-def command(*, file: str, name: str | None, require: str | None, output: str, **flags: Any) -> None:
+def command(
+    *, file: str, name: str | None, require: str | None, engine_profile: str | None, output: str, **flags: Any
+) -> None:
     """Play the plan in FILE against a trace, beside what else one might run: attainment, GPU-hours, missed requests.
 
     A trace is any log that profile from-log reads, packed or not, on its own dates. Scenarios are node-lost,
@@ -53,15 +56,19 @@ def command(*, file: str, name: str | None, require: str | None, output: str, **
     """  # noqa: D301  \b is the sign by which click keeps lines as they are
     with needed("simulate", extra="profile"):
         from servingplan.cli.simulate_input import Wanted, simulated  # noqa: PLC0415  loads numpy
+        from servingplan.cli.simulate_tokens import engine_of, token_by_token  # noqa: PLC0415  loads numpy
     if output == HTML:
         with loading_pictures(output):
             import matplotlib  # noqa: F401, PLC0415  before minutes of simulation, not after them
 
     least = None if require is None else _share(require)
     plan = one_plan_from(file, name, option="--name")
+    engine = None if engine_profile is None else engine_of(engine_profile, plan)
     gpu_hour = flags.pop("gpu_hour")
     log = log_flags(flags)
     found = simulated(plan, Wanted(log=log, gpu_hour=None if gpu_hour is None else exact(gpu_hour), **flags))
+    if engine is not None:
+        found = token_by_token(found, engine, seed=flags["seed"])
     _print(found, output)
     attained = found.comparison.plan.recorded.attainment
     if least is not None and (attained is None or attained < least):

@@ -21,6 +21,7 @@ from servingplan.simulation.arrivals import SLICE_S
 from servingplan.simulation.comparison import CLAIRVOYANT_ATTAINMENT, Comparison, Result
 from servingplan.simulation.scenarios.scene import Scene
 from servingplan.simulation.standing import Excess, Standing
+from servingplan.simulation.tokens_played import TokenStanding
 from servingplan.simulation.trace import Drawing, Trace
 from servingplan.simulation.world import RATE_STEP_S
 
@@ -43,11 +44,15 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulated:
-    """A comparison, where its requests are from, and what one GPU-hour costs; None where it is not said."""
+    """A comparison, where its requests are from, and what one GPU-hour costs; None where it is not said.
+
+    tokens: what the plan's replicas attain token by token; None where that was not asked, or no request counts.
+    """
 
     comparison: Comparison
     origin: Origin
     gpu_hour: Decimal | None = None
+    tokens: TokenStanding | None = None
 
     @property
     def plan(self) -> Plan:
@@ -125,6 +130,21 @@ def simulation_document(found: Simulated) -> Document:
             for scene in comparison.scenes[1:]
         ],
         "policies": [_policy(found, result) for result in comparison.results],
+        "tokenByToken": None if found.tokens is None else _tokens(found.tokens),
+    }
+
+
+def _tokens(standing: TokenStanding) -> Document:
+    return {
+        "requests": standing.requests,
+        "replicaRequestsPerSecond": _rounded(standing.capacity, 4),
+        "attainment": _rounded(standing.attainment, _SHARE_DIGITS),
+        "preempted": _rounded(standing.preempted, _SHARE_DIGITS),
+        "p95Seconds": {
+            "ttft": _rounded(standing.ttft_s, 4),
+            "tpot": _rounded(standing.tpot_s, 4),
+            "e2el": _rounded(standing.e2el_s, 4),
+        },
     }
 
 

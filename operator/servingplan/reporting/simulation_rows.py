@@ -18,6 +18,7 @@ from servingplan.reporting.local import DASH, dates_of, short_date
 from servingplan.reporting.simulation import Simulated
 from servingplan.simulation.comparison import CLAIRVOYANT_ATTAINMENT, Result
 from servingplan.simulation.standing import Standing
+from servingplan.simulation.tokens_played import TokenStanding
 
 NOTHING = "-"
 
@@ -49,6 +50,9 @@ def fact_lines(found: Simulated) -> Iterator[str]:
     yield f"{requests:,.0f} requests, {found.mean:.3g}/s on average, {found.busiest:.3g}/s in the busiest ten minutes"
     yield f"Requests: {_arrivals(found)}"
     yield from found.origin.notes
+    if found.tokens is not None:
+        yield _token_words(found.tokens)
+        yield _engine_words(found, found.tokens)
     if comparison.tuned_until is not None:
         yield (
             f"Settings: tuned before {local_time(comparison.tuned_until, found.plan.zone)} to attain as much as the "
@@ -64,6 +68,23 @@ def fact_lines(found: Simulated) -> Iterator[str]:
         f"A replica serves {_capacity(found)} requests/s and takes {format_duration(timedelta(seconds=rules.start_s))} "
         f"to start and {rules.drain_s:.0f}s to drain, of {_gpus(found)}"
     )
+
+
+def _token_words(standing: TokenStanding) -> str:
+    limits = (
+        f"TTFT p95 {standing.ttft_s:.3g}s, TPOT p95 {1000 * standing.tpot_s:.3g}ms, E2EL p95 {standing.e2el_s:.3g}s"
+    )
+    return (
+        f"Token by token, this plan's replicas keep every limit for {share_words(standing.attainment)} of "
+        f"{standing.requests:,} requests: {limits}; {share_words(standing.preempted)} were preempted"
+    )
+
+
+def _engine_words(found: Simulated, standing: TokenStanding) -> str:
+    if standing.capacity is None:
+        return "By that engine's profile its objectives do not even hold for a request alone"
+    serves = f"{standing.capacity:.3g} requests/s"
+    return f"By that engine's profile a replica serves {serves}; the plan's capacity is {_capacity(found)}"
 
 
 def _arrivals(found: Simulated) -> str:

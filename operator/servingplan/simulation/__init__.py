@@ -7,7 +7,8 @@ learned by each morning), policies, reference (what clairvoyance would cost), sc
 One plan against a trace, on the same fleet: trace, world, servers (the place of what serves), playing; operating (the
 operator), rivals, tuning; scenarios, standing, comparison.
 
-Apart from these, replicas of vLLM token by token: tokens, tokens_blocks, tokens_scheduler, tokens_replica, token_fleet.
+Apart from these, replicas of vLLM token by token: tokens, tokens_blocks, tokens_scheduler, tokens_replica, token_fleet;
+tokens_drawn, tokens_capacity, tokens_played (what a policy had, served token by token).
 
 Numbers go in, numbers come out: nothing here reads a clock.
 """
