@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +12,11 @@ from servingplan.cli.output import HTML, JSON, MARKDOWN, TABLE, YAML, emit, load
 from servingplan.cli.profile_options import log_flags, log_options
 from servingplan.errors import CheckFailed, UsageError
 from servingplan.planning.units import exact, parse_percent
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from servingplan.reporting.simulation import Simulated
 
 
 @click.command("simulate")
@@ -77,7 +82,7 @@ def command(
         raise CheckFailed(f"{plan.key} attains {share_words(attained)}, and {require} is required")
 
 
-def _print(found: Any, output: str) -> None:
+def _print(found: Simulated, output: str) -> None:
     from servingplan.reporting.simulation import simulation_document  # noqa: PLC0415  loads numpy
 
     if output == HTML:
@@ -92,7 +97,7 @@ def _print(found: Any, output: str) -> None:
         emit(output, simulation_document(found), lambda: _view(found))
 
 
-def _view(found: Any) -> Any:
+def _view(found: Simulated) -> RenderableType:
     from servingplan.reporting.simulation_tables import simulation_view  # noqa: PLC0415  JSON needs no tables
 
     return simulation_view(found)

@@ -19,7 +19,6 @@ from servingplan.cli.instants import now, parse_instant, parse_span, parse_start
 from servingplan.cli.output import talk
 from servingplan.cli.profile_input import LogFlags, read_logs
 from servingplan.errors import InputError, UsageError
-from servingplan.migrating.emit_keda import asked_by_cron
 from servingplan.planning.plan import Plan
 from servingplan.reporting.local import after_days
 from servingplan.reporting.simulation import Origin, Simulated
@@ -28,7 +27,7 @@ from servingplan.simulation.comparison import compare
 from servingplan.simulation.rivals import entrants
 from servingplan.simulation.scenarios.catalogue import SCENARIOS
 from servingplan.simulation.scenarios.scene import Scenario, Severity
-from servingplan.simulation.trace import Drawing, Trace, planned, recorded
+from servingplan.simulation.trace import Drawing, Trace, by_slice, planned, recorded
 from servingplan.simulation.windows import Array
 from servingplan.simulation.world import World, rules_of, world
 
@@ -114,13 +113,9 @@ def _drawing(wanted: Wanted) -> Drawing:
 
 
 def _cron(played: World) -> Array:
-    """What KEDA's cron triggers, as ``emit keda`` makes them of the plan, ask for at each slice."""
-    trace = played.trace
-    asked = np.zeros(len(trace.requests), np.float32)
-    for interval, replicas in asked_by_cron(weeks_of(played.plan, trace.start, trace.end)):
-        first, last = (trace.index_from(edge) for edge in (interval.start, interval.end))
-        asked[first:last] = np.maximum(asked[first:last], replicas)
-    return asked
+    """What the cron triggers that ``emit keda`` makes ask for at each slice: to the minute what the plan asks for."""
+    asked = weeks_of(played.plan, played.trace.start, played.trace.end).within
+    return by_slice(asked, float).astype(np.float32)
 
 
 class _Progress:

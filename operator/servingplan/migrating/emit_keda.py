@@ -64,14 +64,6 @@ def cron_triggers(weeks: Weeks) -> Iterator[CronTrigger]:
                 index += 1
 
 
-def asked_by_cron(weeks: Weeks) -> Iterator[tuple[Interval, int]]:
-    """What KEDA keeps at least by these triggers alone, and when; beyond, the lowest level of the weeks."""
-    yield Interval(start=weeks.start, end=weeks.end), min(weeks.within.values)
-    for trigger in cron_triggers(weeks):
-        for interval in active_intervals(trigger, weeks.start, weeks.end):
-            yield interval, trigger.replicas
-
-
 def _alike(spans: Spans, weeks: Weeks) -> Iterator[Spans]:
     """The spans that touch the weeks, together where they begin and end at the same times on the wall."""
     groups: dict[object, list[Interval]] = {}

@@ -7,8 +7,10 @@ count: no policy begins cold.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +20,10 @@ from servingplan.planning.demand import requirements
 from servingplan.planning.evidence import planned_rate
 from servingplan.planning.learned import MINUTE, Past
 from servingplan.planning.plan import Plan
+from servingplan.planning.series import StepFunction
 from servingplan.simulation.arrivals import SLICE_S, arrivals
+
+T = TypeVar("T")
 
 SLICE = timedelta(seconds=SLICE_S)
 
@@ -147,9 +152,13 @@ def planned(plan: Plan, start: datetime, end: datetime, drawing: Drawing) -> Tra
 def planned_rates(plan: Plan, start: datetime, slices: int) -> NDArray[np.float64]:
     """What the plan holds against, in requests/s at the start of each slice; of a stated total, what it serves."""
     required = requirements(plan, start, start + slices * SLICE)
-    edges = [min(slices, -((start - time) // SLICE)) for time in (*required.times, required.end)]
-    values = [float(planned_rate(plan, value)) for value in required.values]
-    return np.repeat(values, np.diff(edges))
+    return by_slice(required, lambda value: float(planned_rate(plan, value)))
+
+
+def by_slice(function: StepFunction[T], figure: Callable[[T], float]) -> NDArray[np.float64]:
+    """A figure of a step function at the start of each slice, from its own start to its end."""
+    edges = [-((function.start - time) // SLICE) for time in (*function.times, function.end)]
+    return np.repeat([figure(value) for value in function.values], np.diff(edges))
 
 
 def _inside_steps(counts: NDArray[np.float64], step_s: int, drawing: Drawing) -> NDArray[np.float64]:

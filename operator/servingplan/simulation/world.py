@@ -20,7 +20,7 @@ from servingplan.planning.series import StepFunction
 from servingplan.planning.sizing import capacity_per_replica
 from servingplan.simulation.arrivals import SLICE_S
 from servingplan.simulation.fleet import Rules
-from servingplan.simulation.trace import SLICE, Trace
+from servingplan.simulation.trace import SLICE, Trace, by_slice
 from servingplan.simulation.windows import Array, Sums, running_sums
 from servingplan.simulation.workload import Workload, first_minutes_of_rises
 
@@ -134,8 +134,7 @@ class Lanes:
     @cached_property
     def reserve(self) -> Array:
         """The reserve that the plan keeps at each slice, for all policies alike."""
-        values = [self.required.at(self.start + i * SLICE).reserve for i in range(self.slices)]
-        return np.array(values, np.float32)
+        return by_slice(self.required, lambda required: required.reserve).astype(np.float32)
 
     @cached_property
     def worth(self) -> Array:
