@@ -83,6 +83,13 @@ def test_rates_are_read_packed_or_not_and_one_tenant_is_chosen(cli, tmp_path, na
     }
 
 
+def test_a_part_of_a_trace_can_be_played(cli, tmp_path):
+    document = found(cli(*traced(rates(tmp_path), "--from", "2026-12-01T08:00", "--days", "1", "-o", "json")))
+
+    assert (document["from"], document["to"]) == ("2026-12-01T07:00:00Z", "2026-12-01T08:00:00Z")
+    assert document["requests"]["count"] == 600 * 6 * 18
+
+
 def test_requests_of_a_log_come_when_they_came(cli, tmp_path):
     file = tmp_path / "log.csv"
     times = [f"2026-12-01T08:{second // 60:02d}:{second % 60:02d}+01:00" for second in range(2400)]

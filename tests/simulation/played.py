@@ -9,7 +9,7 @@ from decimal import Decimal
 
 import numpy as np
 
-from servingplan.planning.plan import Feedback, Plan, ScrapeSource
+from servingplan.planning.plan import Feedback, Plan, PrometheusSource
 from servingplan.simulation.arrivals import SLICE_S
 from servingplan.simulation.fleet import Policy, Rules
 from servingplan.simulation.trace import Drawing, Trace, recorded
@@ -24,8 +24,8 @@ PER_HOUR = 3600 // SLICE_S
 
 
 def heard(plan: Plan | None = None) -> Plan:
-    """A plan with feedback."""
-    return replace(plan or a_plan(), feedback=Feedback(source=ScrapeSource(port="http", path="/metrics"), max_extra=3))
+    """A plan with feedback from a Prometheus."""
+    return replace(plan or a_plan(), feedback=Feedback(source=PrometheusSource(name="default"), max_extra=3))
 
 
 def evenly(*hours: float) -> Trace:

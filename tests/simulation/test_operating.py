@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import numpy as np
 
-from servingplan.planning.plan import Foresight
+from servingplan.planning.plan import Foresight, ScrapeSource
 from servingplan.reporting.hours import course
 from servingplan.simulation.operating import OperatedFleet
 from servingplan.simulation.playing import Scaled, play
@@ -67,6 +67,14 @@ def test_nothing_is_raised_while_nobody_is_heard():
     silent = replace(one, silent=np.ones_like(one.silent))
 
     assert replicas(silent, heard()).tolist() == replicas(silent, replace(heard(), feedback=None)).tolist()
+
+
+def test_who_asks_the_pods_themselves_misses_no_prometheus():
+    plan = replace(heard(), feedback=replace(heard().feedback, source=ScrapeSource(port="http", path="/metrics")))
+    one = a_world(2, 9, 9, plan=plan)
+    silent = replace(one, silent=np.ones_like(one.silent))
+
+    assert replicas(silent, plan).tolist() == replicas(one, plan).tolist() != replicas(silent, heard()).tolist()
 
 
 def test_starts_that_take_longer_than_declared_make_the_next_ones_earlier():

@@ -98,11 +98,12 @@ def compare(
     scenes = (as_recorded(judged), *(scenario(judged, severity) for scenario in scenarios))
     stage = _Stage(scenes, model, tell)
     results = [stage.result(plan, None)]
+    wanted = 0.0 if half is None else _attained(results[0], world.until(half))
     for entrant in others:
         setting = None if entrant.knob is None else entrant.knob.usual
         if half is not None and entrant.knob is not None:
             tell(f"{entrant.title}: tuning", 0)
-            setting = tuned(entrant, world, half, _attained(results[0], world.until(half)))
+            setting = tuned(entrant, world, half, wanted)
         results.append(stage.result(entrant, setting))
     tell("clairvoyant fleet", 0)
     reference, bound = _references(judged)

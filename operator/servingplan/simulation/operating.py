@@ -20,7 +20,7 @@ from servingplan.planning.demand import first_instant
 from servingplan.planning.lead import Stages
 from servingplan.planning.learned import Learned
 from servingplan.planning.learning import first_day, learn
-from servingplan.planning.plan import Plan
+from servingplan.planning.plan import Plan, PrometheusSource
 from servingplan.simulation.fleet import Seen
 from servingplan.simulation.listening import Listening, Load
 from servingplan.simulation.operated import Operated
@@ -69,6 +69,7 @@ class _Operator:
         self._changes_at: datetime | None = None
         self._learned: Learned | None = None
         self._listening: Listening | None = None
+        self._by_prometheus = plan.feedback is not None and isinstance(plan.feedback.source, PrometheusSource)
         if plan.feedback is not None:
             self._listening = Listening(stale_after=plan.feedback.stale_after, start=world.trace.start)
 
@@ -98,7 +99,7 @@ class _Operator:
         if i % POLL_SLICES:
             return False
         self._listening.scrape(self._pods, load, now)
-        if self._world.silent[i]:
+        if self._world.silent[i] and self._by_prometheus:
             self._listening.gone()
         else:
             self._listening.poll(self._pods, now)
