@@ -29,6 +29,7 @@ from servingplan.controller.clock import AcceleratedClock
 from servingplan.controller.store import Key
 from servingplan.errors import Conflict
 from servingplan.localcluster.kubectl import Kubectl
+from servingplan.rendering.ledger import entries_of, ledger_name
 from servingplan.rendering.metadata import PLAN_LABEL
 from support.specs import document, scheduled
 
@@ -176,6 +177,8 @@ class Stage:
         deployment = await self._client.get(_deployment(key))
         service = await self._client.get(ObjectRef(api_version="v1", kind="Service", **_named(key)))
         budget = await self._client.get(ObjectRef(api_version="policy/v1", kind="PodDisruptionBudget", **_named(key)))
+        place = {"name": ledger_name(key.name), "namespace": key.namespace}
+        ledger = await self._client.get(ObjectRef(api_version="v1", kind="ConfigMap", **place))
         return {
             "deployment": _without_names(deployment["spec"], key),
             "owners": sorted(
@@ -189,6 +192,7 @@ class Stage:
                 name: plan["status"].get(name)
                 for name in ("desiredReplicas", "currentReplicas", "floorReplicas", "window")
             },
+            "ledger": [(entry.before, entry.desired, entry.current) for entry in entries_of(ledger["binaryData"])],
             "next": {k: plan["status"]["nextChange"][k] for k in ("replicas", "because")},
             "last scale": plan["status"]["lastScale"]["to"],
             "contested": {k: plan["status"].get("contested", {}).get(k) for k in ("manager", "value", "raises")},
@@ -223,7 +227,7 @@ def _without_names(value, key: Key):
 
 def _without_contest(objects: dict) -> dict:
     conditions = [condition for condition in objects["conditions"] if condition[0] != "ReplicasOwned"]
-    return objects | {"conditions": conditions, "contested": None}
+    return objects | {"conditions": conditions, "contested": None, "ledger": None}
 
 
 def _levels(replicas: list[int]) -> list[int]:

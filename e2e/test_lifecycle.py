@@ -182,7 +182,7 @@ def on_node(kubectl: Kubectl, node: str) -> list[Mapping[str, Any]]:
 # ---- suspension and repair ----
 
 
-def test_a_suspended_plan_writes_status_and_events_alone_and_shows_what_it_would_do(
+def test_a_suspended_plan_writes_status_ledger_and_events_alone_and_shows_what_it_would_do(
     gpu_nodes, local_cluster, kubectl, namespace, at_noon
 ):
     gpu_nodes(5)
@@ -208,7 +208,7 @@ def test_a_suspended_plan_writes_status_and_events_alone_and_shows_what_it_would
     assert deployments(kubectl)["running"]["spec"]["replicas"] == 1
     assert set(deployments(kubectl)) == {"running"}
     since = written(local_cluster, namespace)[count:]
-    assert {what for what, _ in since} <= {"servingplans/status", "events/"}
+    assert {what for what, _ in since} <= {"servingplans/status", "configmaps/", "events/"}
     assert ("servingplans/status", "running") in since
     edit(kubectl, "running", suspend=False)
     until_ready(kubectl, 5, "running")
