@@ -11,7 +11,7 @@ import base64
 import gzip
 import json
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -35,6 +35,9 @@ LARGEST_BYTES = 256 * 1024
 
 LARGEST_DAY_BYTES = 1024 * 1024
 """The most of one day, not compressed: a thousand decisions, as no schedule makes them. The oldest go first."""
+
+MOST_LINES = 5000
+"""The most entries of one day that are kept, and read: one every 17 seconds."""
 
 LONGEST_TEXT = 512
 """The most characters of one message that are kept."""
@@ -148,10 +151,9 @@ def entries_of(pages: Pages) -> tuple[Entry, ...]:
 
 
 def last_entry(pages: Pages) -> Entry | None:
-    """The newest entry."""
-    return next(
-        (entries[-1] for day in sorted(pages, reverse=True) if (entries := entries_of({day: pages[day]}))), None
-    )
+    """The newest entry: the last line of the last day that can be read. No other day is unpacked for it."""
+    lines = _lines(pages[max(pages)]) if pages else []
+    return next((entry for entry in map(_entry, reversed(lines)) if entry is not None), None)
 
 
 def with_entries(pages: Pages, entries: Sequence[Entry], *, days: int) -> Change:
@@ -165,20 +167,16 @@ def with_entries(pages: Pages, entries: Sequence[Entry], *, days: int) -> Change
     for entry in entries:
         by_day.setdefault(_day(entry.time), []).append(after(known, entry))
         known = entry.time if known is None else max(known, entry.time)
-    written = {day: _page(in_order([*entries_of(_only(pages, day)), *added])) for day, added in by_day.items()}
+    written = {day: _page_with(pages.get(day, ""), added) for day, added in by_day.items()}
     horizon = _day(entries[-1].time + timedelta(days=days))
     others = sorted((day for day in pages if day not in written), reverse=True)
     ahead = [day for day in others if day > horizon]
     room, dropped, left = LARGEST_BYTES - _size(written), list[str](), days - len(written)
     for day in others[len(ahead) :]:
-        room, left = room - _size(_only(pages, day)), left - 1
+        room, left = room - len(day) - len(pages[day]), left - 1
         if room < 0 or left < 0:
             dropped.append(day)
     return {**written, **dict.fromkeys([*ahead, *dropped])}
-
-
-def _only(pages: Pages, day: str) -> Pages:
-    return {day: pages[day]} if day in pages else {}
 
 
 def _size(pages: Pages) -> int:
@@ -189,12 +187,19 @@ def _day(instant: datetime) -> str:
     return instant.astimezone(UTC).date().isoformat()
 
 
-def _page(entries: Iterable[Entry]) -> str:
-    lines = [json.dumps(_to_wire(entry), separators=(",", ":")) for entry in entries]
-    while sum(map(len, lines)) + len(lines) > LARGEST_DAY_BYTES:
-        del lines[0]
+def _page_with(page: str, added: Sequence[Entry]) -> str:
+    """A day with more entries, each in its place. Lines that are there are not read unless one goes before them."""
+    lines = [*_lines(page), *map(_line, added)]
+    if any(entry.behind is not None for entry in added):
+        lines = [_line(entry) for entry in in_order([entry for entry in map(_entry, lines) if entry is not None])]
+    lines = lines[-MOST_LINES:]
+    size = sum(map(len, lines)) + len(lines)
+    first = 0
+    while size > LARGEST_DAY_BYTES:
+        size -= len(lines[first]) + 1
+        first += 1
     # The same lines are the same bytes: no instant in the header.
-    packed = gzip.compress("\n".join(lines).encode(), mtime=0)
+    packed = gzip.compress("\n".join(lines[first:]).encode(), mtime=0)
     return base64.b64encode(packed).decode()
 
 
@@ -203,18 +208,20 @@ def _lines(page: str) -> list[str]:
     try:
         packed = base64.b64decode(page)
         text = zlib.decompressobj(_GZIP).decompress(packed, LARGEST_DAY_BYTES)
-        return text.decode().splitlines()
+        return text.decode().splitlines()[-MOST_LINES:]
     except (zlib.error, ValueError):
         return []
 
 
-def _to_wire(entry: Entry) -> dict[str, Any]:
+def _line(entry: Entry) -> str:
     counts = {name: getattr(entry, name) for name in _COUNTS if getattr(entry, name) is not None}
     texts = {name: getattr(entry, name) for name in _TEXTS if getattr(entry, name)}
-    wire = {"time": wire_time(entry.time), "generation": entry.generation, **counts, **texts}
+    wire: dict[str, Any] = {"time": wire_time(entry.time), "generation": entry.generation, **counts, **texts}
     if entry.behind is not None:
         wire["behind"] = wire_time(entry.behind)
-    return wire | ({"trail": [[step[key] for key in _STEP] for step in entry.trail]} if entry.trail else {})
+    if entry.trail:
+        wire["trail"] = [[step[key] for key in _STEP] for step in entry.trail]
+    return json.dumps(wire, separators=(",", ":"))
 
 
 def _entry(line: str) -> Entry | None:
@@ -235,13 +242,13 @@ def _entry(line: str) -> Entry | None:
             trail=tuple(dict(zip(_STEP, map(str, step), strict=True)) for step in wire.get("trail", ())),
             behind=_instant(wire["behind"]) if "behind" in wire else None,
         )
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
 
 
 def _instant(text: str) -> datetime:
-    """An instant with its offset. Raises ValueError."""
+    """An instant with its offset. Raises ValueError, and OverflowError for one that UTC does not reach."""
     instant = parse_wire_time(text)
     if instant.tzinfo is None:
         raise ValueError(f"{text} has no offset")
-    return instant
+    return instant.astimezone(UTC)
