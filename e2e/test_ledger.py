@@ -151,7 +151,7 @@ def test_what_others_did_and_why_nothing_was_done_is_explained(kubectl, namespac
     suspended = cli("explain", NAME, "--at", three)
     assert "3 replicas" in suspended.out, suspended.err
     assert "suspended since Tue 1 Dec 12:" in suspended.out
-    assert "5 would have been right, 3 were set" in suspended.out
+    assert "5 were asked for, 3 were set" in suspended.out
 
     kubectl.apply(plan | {"spec": plan["spec"] | {"schedule": plan["spec"]["schedule"] | {"timeZone": "Europe/Berln"}}})
     until("invalid", lambda entry: entry.reason == "Invalid")

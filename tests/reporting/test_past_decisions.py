@@ -78,7 +78,7 @@ def test_what_no_ledger_tells_is_one_sentence(entries, reason, words):
             (entry("08:00", 5, 5, reason="Suspended", note="nothing is written", current=3),),
             [
                 "suspended since Tue 1 Dec 08:00 CET: nothing is written",
-                "5 would have been right, 3 were set",
+                "5 were asked for, 3 were set",
             ],
         ),
         (
@@ -99,7 +99,7 @@ def test_what_no_ledger_tells_is_one_sentence(entries, reason, words):
             ),
             [
                 "not acting (SecondWriter) since Tue 1 Dec 08:00 CET: kubectl writes replicas too, and last set 1",
-                "5 would have been right, 1 were set",
+                "5 were asked for, 1 were set",
             ],
         ),
         (
@@ -122,6 +122,12 @@ def test_people_read_what_held_and_until_when():
     assert "llm/support-chat  Tue 1 Dec 08:10 CET: 5 replicas, ready before window" in text
     assert "in force until Tue 1 Dec 20:00 CET (then 3, window ends)" in text
     assert "base asks for 2/s" in text
+
+
+def test_where_nothing_was_done_the_title_says_why_and_not_why_more_was_asked_for():
+    held = entry("08:00", 5, 5, reason="Suspended", note="nothing is written", current=3, because="window working-day")
+    text = printed(past_view(past(PLAN, (held,), berlin("2026-12-01T08:10"))))
+    assert "llm/support-chat  Tue 1 Dec 08:10 CET: 3 replicas, suspended" in text
 
 
 def test_a_list_has_a_row_a_decision_in_the_zone_of_the_plan():

@@ -68,18 +68,22 @@ def past(plan: PlanName, entries: Sequence[Entry], at: datetime) -> Past:
     raise InputError(Problem(path="", reason="BeforeLedger", message=message))
 
 
+def state(entry: Entry) -> str:
+    """Why an entry's decision was not carried out, in one word or two; empty where it was."""
+    return entry.reason and _STATES.get(entry.reason, f"not acting ({entry.reason})")
+
+
 def remarks(found: Past) -> Iterator[str]:
     """What the numbers alone do not tell, in sentences."""
     held, zone = found.held, found.plan.zone
     entry = held.entry
     if entry.reason:
-        state = _STATES.get(entry.reason, f"not acting ({entry.reason})")
-        yield f"{state} since {local_time(held.since, zone)}: {entry.note}"
+        yield f"{state(entry)} since {local_time(held.since, zone)}: {entry.note}"
     if entry.current is None:
         kept = "what was set" if held.current is None else f"the {held.current} that were set"
         yield f"nothing could be decided: {kept} stayed, as far as nobody else scaled"
     elif entry.current != entry.desired:
-        yield f"{entry.desired} would have been right, {entry.current} were set"
+        yield f"{entry.desired} were asked for, {entry.current} were set"
     if entry.behind is not None:
         yield f"the clock had gone back: {local_time(entry.behind, zone)} was written down before this"
     if held.unwritten and held.following is not None:

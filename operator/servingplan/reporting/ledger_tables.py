@@ -12,7 +12,7 @@ from rich.text import Text
 
 from servingplan.planning.ledger import Entry
 from servingplan.rendering.times import local_time
-from servingplan.reporting.ledger import Past, PlanName, remarks
+from servingplan.reporting.ledger import Past, PlanName, remarks, state
 from servingplan.reporting.tables import plain_table, trail_table
 
 ARROW = "→"
@@ -24,7 +24,7 @@ def past_view(found: Past) -> RenderableType:
     shown = entry.desired if found.held.current is None else found.held.current
     title = Text.assemble((found.plan.key, "bold"), f"  {local_time(found.at, zone)}: ")
     title.append(f"{_number(shown)} replicas", "bold green")
-    title.append(f", {entry.because}" if entry.because else "")
+    title.append(f", {state(entry) or entry.because}")
     parts: list[RenderableType] = [title, "", _span(found), _counts(entry)]
     parts += [Text(remark, style="yellow") for remark in remarks(found)]
     if entry.trail:
