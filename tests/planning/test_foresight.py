@@ -89,11 +89,15 @@ def test_head_room_has_its_bounds(forecast, room, size):
     assert found == pytest.approx(size)
 
 
-def test_beyond_the_edge_every_halving_of_what_is_left_costs_the_same():
-    rooms = [foresight.head_room(edge=2.0, excess=0.5, share=foresight.TAIL_SHARE / 2**k) for k in range(4)]
+def test_beyond_the_edge_as_much_head_room_halves_what_is_left_again_and_again():
+    rooms = [2.0 + 0.5 * np.log(2) * k for k in range(4)]
+    left = [foresight.tail(FLOATS, room=room, edge=2.0, excess=0.5) for room in rooms]
 
-    assert rooms[0] == 2.0
-    assert np.diff(rooms) == pytest.approx([0.5 * np.log(2)] * 3)
+    assert left == pytest.approx([foresight.TAIL_SHARE / 2**k for k in range(4)])
+
+
+def test_a_tail_without_errors_ends():
+    assert foresight.tail(FLOATS, room=2.1, edge=2.0, excess=0.0) == pytest.approx(0.0)
 
 
 @pytest.mark.parametrize(

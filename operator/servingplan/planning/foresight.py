@@ -19,7 +19,7 @@ Number: TypeAlias = Any
 
 
 class Numbers(Protocol):
-    """How maxima and roundings are taken. The module numpy is one; `FLOATS` is one for single numbers."""
+    """How maxima, roundings and powers are taken. The module numpy is one; `FLOATS` is one for single numbers."""
 
     def maximum(self, first: Number, second: Number, /) -> Number:
         """The larger one."""
@@ -29,6 +29,9 @@ class Numbers(Protocol):
 
     def ceil(self, value: Number, /) -> Number:
         """The smallest whole number that is not below it."""
+
+    def exp(self, value: Number, /) -> Number:
+        """The power of e."""
 
 
 class _Floats:
@@ -42,6 +45,9 @@ class _Floats:
 
     def ceil(self, value: float, /) -> float:
         return float(math.ceil(value))
+
+    def exp(self, value: float, /) -> float:
+        return math.exp(value)
 
 
 FLOATS = _Floats()
@@ -77,8 +83,11 @@ UNSEEN_SHARE = 0.03
 HOURS = 24
 """Of a day: prices of misses are of a day's."""
 
-SHARES = tuple(TAIL_SHARE * 2.0 ** (step / 4) for step in range(-56, 18))
-"""Of requests that head room may leave: those among which the cheapest is looked for, a fifth apart."""
+ROOMS = (*(step / 10 for step in range(-10, 1)), *(0.02 * 2.0 ** (step / 8) for step in range(89)))
+"""Head rooms to choose from, in spreads: from -1 to 0 a tenth apart, then from 0.02 to 41 by a tenth of each."""
+
+LEAST_EXCESS = 1e-3
+"""Spreads. So that a tail without any errors in it ends."""
 
 SMALLEST = 1e-4
 """Replicas. Rounding errors of that size start no replica."""
@@ -128,12 +137,13 @@ def with_head_room(
     return numbers.maximum(numbers.minimum(forecast + head_room * spread, cap), now)
 
 
-def head_room(*, edge: Number, excess: Number, share: float) -> Number:
-    """The head room that leaves so small a share of requests: errors beyond the edge fall off exponentially.
+def tail(numbers: Numbers, *, room: Number, edge: Number, excess: Number) -> Number:
+    """The share of requests that a head room beyond the edge leaves: errors fall off exponentially there.
 
     edge: what leaves `TAIL_SHARE`. excess: the mean of what errors beyond the edge have on top of it.
     """
-    return edge + excess * math.log(TAIL_SHARE / share)
+    over = numbers.maximum(room - edge, 0.0) / numbers.maximum(excess, LEAST_EXCESS)
+    return TAIL_SHARE * numbers.exp(-over)
 
 
 def loss(numbers: Numbers, *, room: Number, share: Number, spread: Number, price: Number) -> Number:

@@ -6,13 +6,13 @@ In: `Days`, and the usual day as it was known on each of them. Out: `HeadRoom` f
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
 from servingplan.planning import foresight
-from servingplan.planning.foresight import FLOATS, SHARES, TAIL_SHARE, Profile, Rates
+from servingplan.planning.foresight import FLOATS, ROOMS, TAIL_SHARE, Profile, Rates
 from servingplan.planning.learned import BEYOND, FEWEST_DAYS, LEVEL_S, NOW_S, SLICE, SLOTS, HeadRoom
 from servingplan.planning.past_days import PER_MINUTE, SLICE_S, Days
 
@@ -128,29 +128,30 @@ def _head_room(samples: Sequence[_Sample], price: float) -> HeadRoom:
     if sum(weight for _, weight in ranked) <= 0:
         return HeadRoom(room=UNLEARNED, by_hour=tuple(by_hour))
 
-    def loss(candidate: tuple[float, float]) -> float:
-        share, room = candidate
-        found: float = foresight.loss(FLOATS, room=room, share=share, spread=spread, price=price)
+    left = _left_by(ranked)
+
+    def loss(room: float) -> float:
+        found: float = foresight.loss(FLOATS, room=room, share=left(room), spread=spread, price=price)
         return found
 
-    _, room = min(_candidates(ranked), key=loss)
-    return HeadRoom(room=room, by_hour=tuple(by_hour))
+    return HeadRoom(room=min(ROOMS, key=loss), by_hour=tuple(by_hour))
 
 
-def _candidates(ranked: Sequence[tuple[float, float]]) -> Iterator[tuple[float, float]]:
-    """Shares of requests with the head room that leaves them. ranked: errors from the least on, with their weights."""
-    reached = list(accumulate(weight for _, weight in ranked))
+def _left_by(ranked: Sequence[tuple[float, float]]) -> Callable[[float], float]:
+    """The share of requests that a head room leaves. ranked: errors from the least on, with their weights."""
+    errors = [error for error, _ in ranked]
+    reached = [0.0, *accumulate(weight for _, weight in ranked)]
     total = reached[-1]
+    edge = errors[min(bisect_left(reached, (1 - TAIL_SHARE) * total, lo=1) - 1, len(errors) - 1)]
+    excess = sum((error - edge) * weight for error, weight in ranked if error > edge) / (TAIL_SHARE * total)
 
-    def leaving(share: float) -> float:
-        return ranked[min(bisect_left(reached, (1 - share) * total), len(ranked) - 1)][0]
+    def left(room: float) -> float:
+        if room <= edge:
+            return 1 - reached[bisect_right(errors, room)] / total
+        found: float = foresight.tail(FLOATS, room=room, edge=edge, excess=excess)
+        return found
 
-    edge = leaving(TAIL_SHARE)
-    beyond = sum((error - edge) * weight for error, weight in ranked if error > edge)
-    excess = beyond / max(TAIL_SHARE * total, _LEAST)
-    for share in SHARES:
-        tail = share < TAIL_SHARE
-        yield share, foresight.head_room(edge=edge, excess=excess, share=share) if tail else leaving(share)
+    return left
 
 
 def _spread_by_hour(samples: Sequence[_Sample]) -> list[float]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from servingplan.planning import foresight
-from servingplan.planning.foresight import SHARES, TAIL_SHARE, Profile, Rates
+from servingplan.planning.foresight import ROOMS, TAIL_SHARE, Profile, Rates
 from servingplan.planning.head_room import HOUR_LEAST, HOUR_MOST, UNLEARNED, first_that_counts
 from servingplan.planning.learned import BEYOND_START_S, LEVEL_S, NOW_S
 from servingplan.planning.learning import AGE_WEIGHT, OTHER_CLASS_WEIGHT, TRUSTED_FROM
@@ -93,28 +93,23 @@ def cheapest_rooms(errors: Array, weights: Array, spread: Array, prices: Sequenc
 
     errors, weights: by [sample, lane]; spread: by [lane].
     """
+    lanes, rooms = np.arange(errors.shape[1]), np.array(ROOMS)[:, None]
     order = np.argsort(errors, axis=0)
     ranked = np.take_along_axis(errors, order, axis=0)
     reached = np.cumsum(np.take_along_axis(weights, order, axis=0), axis=0, dtype=np.float64)
-    total, lanes = reached[-1], np.arange(errors.shape[1])
-
-    def leaving(share: float) -> Array:
-        places = np.minimum((reached < (1 - share) * total).sum(axis=0), len(errors) - 1)
-        return np.asarray(ranked[places, lanes])
-
-    edge = leaving(TAIL_SHARE)
-    beyond = (np.maximum(errors - edge, 0) * weights).sum(axis=0, dtype=np.float64)
-    excess = beyond / np.maximum(TAIL_SHARE * total, 1e-9)
-    rooms = np.stack(
+    total = np.maximum(reached[-1], 1e-9)
+    edge = ranked[np.minimum((reached < (1 - TAIL_SHARE) * total).sum(axis=0), len(errors) - 1), lanes]
+    excess = (np.maximum(errors - edge, 0) * weights).sum(axis=0, dtype=np.float64) / (TAIL_SHARE * total)
+    below = np.stack([np.searchsorted(column, ROOMS, side="right") for column in ranked.T], axis=1)
+    served = np.where(below > 0, reached[np.maximum(below - 1, 0), lanes], 0) / total
+    left = np.where(rooms <= edge, 1 - served, foresight.tail(np, room=rooms, edge=edge, excess=excess))
+    cheapest = np.stack(
         [
-            foresight.head_room(edge=edge, excess=excess, share=share) if share < TAIL_SHARE else leaving(share)
-            for share in SHARES
+            rooms[foresight.loss(np, room=rooms, share=left, spread=spread, price=price).argmin(axis=0), 0]
+            for price in prices
         ]
     )
-    shares = np.array(SHARES)[:, None]
-    losses = [foresight.loss(np, room=rooms, share=shares, spread=spread, price=price) for price in prices]
-    cheapest = np.stack([rooms[loss.argmin(axis=0), lanes] for loss in losses])
-    return np.where(total > 0, cheapest, UNLEARNED).astype(np.float32)
+    return np.where(reached[-1] > 0, cheapest, UNLEARNED).astype(np.float32)
 
 
 def learn(
