@@ -19,7 +19,7 @@ from servingplan.simulation.workload import DAY_S, SLICE_S
 from simulation.recorded import daily, load, tenants
 
 RULES = Rules(start_s=300)
-PRICES = (3e4, 1e3, 30.0)
+PRICES = (3e5, 3e4, 1e3)
 LAST = Period(first_day=3, end_day=4)
 
 MADE = {
@@ -178,7 +178,7 @@ def test_who_has_had_no_request_yet_is_served_from_the_first_hour_on():
 def test_clairvoyance_costs_no_more_than_any_policy_and_no_less_than_the_fluid_bound():
     some = load(daily(4), dispersion=3.0)
     reference, bound = clairvoyant(some, RULES, LAST, 0.995)[0], fluid_bound(some, LAST)[0]
-    dear = policies.foresighted(learn(some, start_s=300, wait_limit_s=10, prices=[1e6]))
+    dear = policies.foresighted(learn(some, start_s=300, wait_limit_s=10, prices=[1e4]))
     score = scored(run(some, dear, [60.0], RULES), LAST)
 
     assert bound < reference < score.hours[0, 0]
