@@ -89,7 +89,7 @@ def test_page_markdown_and_json_say_the_same(found):
     ours = document["policies"][0]
 
     for form in (text, markdown):
-        assert f"{ours['gpuHours']['total']:,.0f}" in form
+        assert f"{ours['gpuHours']['total']:,.1f}" in form
         assert share_words(ours["scenarios"]["slow-rises"]["attainment"]) in form
     assert ours["cost"] == pytest.approx(2 * ours["gpuHours"]["total"], abs=0.02)
     assert document["requests"]["files"] == [f"/logs/{EVIL}"]

@@ -22,6 +22,9 @@ from servingplan.simulation.tokens_played import TokenStanding
 
 NOTHING = "-"
 
+_WHOLE_HOURS = 100
+"""From so many GPU-hours on, parts of one are of no interest."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
@@ -150,11 +153,13 @@ def hour_words(hour: int) -> str:
 
 def main_columns(found: Simulated) -> tuple[Column, ...]:
     """Attainment, rises, the worst hour, GPU-hours and their ratio, and the cost where there is a price."""
+    longest = max(result.recorded.hours for result in found.comparison.results)
+    digits = 0 if longest >= _WHOLE_HOURS else 1
     columns = [
         _figures(found, "attained", lambda one: one.attainment, share_words, highest=True),
         _figures(found, "in rises", lambda one: one.rising, share_words, highest=True),
         _worst_hours(found),
-        _figures(found, "GPU-h", lambda one: one.hours, lambda value: f"{value:,.0f}"),
+        _figures(found, "GPU-h", lambda one: one.hours, lambda value: f"{value:,.{digits}f}"),
         _figures(found, "x ideal", found.over_reference, lambda value: f"{value:.2f}"),
     ]
     if found.gpu_hour is not None:
