@@ -155,13 +155,11 @@ def _words(found: Terms, learned: Learned, *, wants: int, reserve: int) -> str:
     """Every term, in the order in which they are weighed."""
     profile = "no usual day is used"
     if learned.has_profile:
-        start, trusted = (
-            format_duration(learned.start),
-            f" (trusted by {learned.trust:.0%})" if learned.trust < 1 else "",
-        )
-        profile = f"usual{trusted} {found.profile:.2g} now, {found.then:.2g} in {start}, busier by {found.level:.2g}"
+        start = format_duration(learned.start)
+        trusted = f" (trusted by {learned.trust:.0%})" if learned.trust < 1 else ""
+        profile = f"usual{trusted} {found.profile:.3g} now, {found.then:.3g} in {start}, busier by {found.level:.3g}"
     room, waiting = found.rising_size - found.rising, found.backlog_s / foresight.BACKLOG_S
     return (
-        f"{profile}; {found.now:.2g} arrive; {found.rising:.2g} foreseen, {room:.2g} of head room, {waiting:.2g} for "
+        f"{profile}; {found.now:.3g} arrive; {found.rising:.3g} foreseen, {room:.3g} of head room, {waiting:.3g} for "
         f"what waits, {reserve} in reserve: {wants} replicas"
     )
