@@ -102,6 +102,13 @@ PAST: Mapping[str, tuple[Situation, str, str]] = {
     "after a restart the source is not asked yet": (
         looking_ahead(heard=NOT_ASKED, previous=SAID), "True MetricsHeard", "every ready pod is heard",
     ),
+    "the source answers again, but the past is not read yet": (
+        looking_ahead(
+            trouble=AWAITED_PAST,
+            previous={"MetricsAvailable": {"status": "False", "reason": "MetricsUnreachable", "message": "no answer"}},
+        ),
+        "Unknown HistoryAwaited", "are not read yet",
+    ),
     "after a restart the past is not read yet": (
         looking_ahead(trouble=AWAITED_PAST, previous=SAID), "True MetricsHeard", "every ready pod is heard",
     ),

@@ -45,42 +45,41 @@ def metrics_available(s: Situation) -> Condition | None:
         pod, trouble = min(silent.items())
         more = f" (and {len(silent) - 1} more pods)" if len(silent) > 1 else ""
         message = f"pod {pod}: {trouble.message}{more}; the others count, and nothing is lowered"
-        return Condition(type="MetricsAvailable", status=Status.FALSE, reason=trouble.reason, message=message)
+        return _available(Status.FALSE, trouble.reason, message)
     return _of_the_past(s, s.plan.feedback, s.observation)
 
 
-def _said(s: Situation) -> Condition | None:
-    """What was said last: it stands while it is not known better, as after a restart."""
+def _said(s: Situation, *reasons: Reason) -> Condition | None:
+    """What was said last, for one of these reasons where some are given; it stands while nothing better is known."""
     said = s.previous.get("MetricsAvailable")
-    if said is None:
+    if said is None or (reasons and said["reason"] not in reasons):
         return None
-    return Condition(
-        type="MetricsAvailable", status=Status(said["status"]), reason=Reason(said["reason"]), message=said["message"]
-    )
+    return _available(Status(said["status"]), Reason(said["reason"]), said["message"])
 
 
 HEARD = "every ready pod is heard"
 
 
 def _of_the_past(s: Situation, feedback: Feedback, observation: Observation) -> Condition:
-    """Every pod is heard: whether what foresight needs is known too. What is awaited does not change what was said."""
+    """Every pod is heard: whether the past that foresight needs is known too. A restart changes nothing of it."""
     learned, trouble = observation.learned, observation.not_learned
-    status, reason, message = Status.TRUE, Reason.METRICS_HEARD, HEARD
     if feedback.foresight is None:
-        pass
-    elif trouble is not None and trouble.reason is Reason.HISTORY_UNREADABLE:
+        return _available(Status.TRUE, Reason.METRICS_HEARD, HEARD)
+    if trouble is not None and trouble.reason is Reason.HISTORY_UNREADABLE:
         kept = "what was learned before counts" if learned is not None else "nothing falls that was raised"
-        status, reason = Status.FALSE, trouble.reason
         message = f"{HEARD}, but the last days cannot be read: {trouble.message}; {kept}"
-    elif learned is None:
-        if (said := _said(s)) is not None:
-            return said
-        status, reason = Status.UNKNOWN, Reason.HISTORY_AWAITED
-        message = f"{HEARD}; {trouble.message if trouble is not None else 'the last days are not read yet'}"
-    elif learned.days < FEWEST_DAYS:
-        reason = Reason.HISTORY_SHORT
-        without = "foresight has no usual day" if learned.rising is not None else "foresight has no say"
-        message = f"{HEARD}; fewer than two days of arrivals are known by the minute: {without} yet"
+        return _available(Status.FALSE, Reason.HISTORY_UNREADABLE, message)
+    if learned is None:
+        said = _said(s, Reason.METRICS_HEARD, Reason.HISTORY_SHORT, Reason.HISTORY_UNREADABLE)
+        return said or _available(Status.UNKNOWN, Reason.HISTORY_AWAITED, f"{HEARD}; the last days are not read yet")
+    if learned.days < FEWEST_DAYS:
+        without = "no usual day" if learned.rising is not None else "no say"
+        message = f"{HEARD}; fewer than two days of arrivals are known by the minute: foresight has {without} yet"
+        return _available(Status.TRUE, Reason.HISTORY_SHORT, message)
+    return _available(Status.TRUE, Reason.METRICS_HEARD, HEARD)
+
+
+def _available(status: Status, reason: Reason, message: str) -> Condition:
     return Condition(type="MetricsAvailable", status=status, reason=reason, message=message)
 
 
@@ -90,7 +89,7 @@ def _silent(heard: NoSignals, *, all_young: bool) -> Condition:
         message = "its pods have just become ready: they are heard with the next scrapes"
         heard = NoSignals(reason=Reason.METRICS_AWAITED, message=message)
     status = Status.UNKNOWN if heard.reason is Reason.METRICS_AWAITED else Status.FALSE
-    return Condition(type="MetricsAvailable", status=status, reason=heard.reason, message=heard.message)
+    return _available(status, heard.reason, heard.message)
 
 
 def _young(s: Situation, stale_after: timedelta) -> frozenset[str]:
