@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
-from functools import partial
 from typing import Any
 
 import jsonschema
@@ -21,7 +20,7 @@ from servingplan.planning.lead import Rises, RiseSample, RunningRise, Stages
 from servingplan.planning.learned import Learned, NotLearned
 from servingplan.planning.observation import Excess, History, Milestones, Raised
 from servingplan.planning.reasons import Reason
-from servingplan.planning.signals import NOT_ASKED, Heard, NoSignals
+from servingplan.planning.signals import NOT_ASKED, Heard, NoSignals, Signals
 from servingplan.rendering.feedback import LONGEST_PATCH
 from servingplan.rendering.situation import Situation
 from servingplan.rendering.status import history_from_wire, render_status, same_meaning
@@ -321,22 +320,34 @@ def test_numbers_that_move_with_every_poll_are_no_news() -> None:
     assert same_meaning(second, first)
 
 
-YOUNG_ENOUGH = {
-    "the source is not asked yet": NOT_ASKED,
-    "arrivals are not known yet": some_signals(NOON, arrivals_2m=None, arrivals_10m=None, ttft=None, tpot=None),
-}
+JUST_HEARD = some_signals(NOON, arrivals_2m=None, arrivals_10m=None, ttft=None, tpot=None)
+RAISED_BEFORE = History(raised=a_raise(NOON - 90 * MINUTE))
 
 
-@pytest.mark.parametrize("heard", YOUNG_ENOUGH.values(), ids=YOUNG_ENOUGH)
-@pytest.mark.parametrize("make", [checked, partial(looking_ahead, KNOWN)], ids=["feedback", "foresight"])
+def arriving(rate: float) -> Signals:
+    return some_signals(NOON, arrivals_now=rate, arrivals_2m=steady(rate), arrivals_10m=steady(rate))
+
+
+@pytest.mark.parametrize("heard", [NOT_ASKED, JUST_HEARD], ids=["no source is asked yet", "arrivals are not known yet"])
+@pytest.mark.parametrize(
+    ("history", "rate"), [(History(), 17), (RAISED_BEFORE, 22)], ids=["nothing was raised", "a raise is still wanted"]
+)
+@pytest.mark.parametrize("ahead", [False, True], ids=["feedback", "foresight"])
 def test_an_operator_that_starts_again_writes_no_status_before_it_knows_more(
-    make: Callable[..., Situation], heard: Heard
+    ahead: bool, history: History, rate: float, heard: Heard
 ) -> None:
-    before = render_status(make(), {})
-    previous = {found["type"]: found for found in before["conditions"]}
-    started = make(heard=heard, previous=previous)
+    def looked(heard: Heard, learned: Learned | None, history: History, **changes: Any) -> Situation:
+        if ahead:
+            return looking_ahead(learned, heard=heard, history=history, **changes)
+        return checked(heard, history, **changes)
 
-    assert render_status(started, before) == before
+    before = render_status(looked(arriving(rate), a_learned(office_day(busy=0.5)), history), {})
+    previous = {found["type"]: found for found in before["conditions"]}
+    started = render_status(looked(heard, None, history_from_wire(before), previous=previous), before)
+
+    same = ("decision", "conditions", "desiredReplicas", "floorReplicas")
+    assert {key: started[key] for key in same} == {key: before[key] for key in same}
+    assert started["desiredReplicas"] == (6 if history.raised else 5)
 
 
 def test_what_is_new_is_told_even_before_all_is_known() -> None:

@@ -225,6 +225,8 @@ def _words(case: Case, told: tuple[Verdict, ...], extra: int) -> tuple[Reason, s
         wanting = [*sized, *fires] or [verdict for verdict in told if verdict.keeps >= case.due + extra]
         if wanting:
             return Reason.FEEDBACK_RAISES, f"still wanted: {'; '.join(verdict.message for verdict in wanting)}"
+        if _unlearned(case):
+            return Reason.EXTRA_HELD, "kept until it is known what the last days say"
         stabilization = format_duration(case.plan.scale_down.stabilization)
         return Reason.EXTRA_HELD, f"kept until nothing has asked for it for {stabilization}"
     for reason in _EXPLAINS:

@@ -157,11 +157,15 @@ def _trail(decision: Decision, previous: Mapping[str, Any], generation: int) -> 
 _AWAITED = frozenset({Reason.NOT_KNOWN, Reason.METRICS_AWAITED})
 """What an operator that has just started says of signals: nothing yet."""
 
+_SIZES = frozenset({"arrivals", "foresight"})
+"""The signals that what was raised is held for, until they are known."""
+
 
 def untold(trail: Sequence[Json]) -> frozenset[str]:
     """The steps that tell nothing yet, as after a restart: what signals said last stands until they do."""
     names = {step["name"] for step in trail if step["reason"] in _AWAITED}
-    return frozenset({"extra", *GROUPS} if "extra" in names else names & set(GROUPS))
+    held = any(step["name"] == "extra" and step["reason"] == Reason.EXTRA_HELD for step in trail)
+    return frozenset({"extra", *GROUPS} if "extra" in names or (held and names & _SIZES) else names & set(GROUPS))
 
 
 def substance(trail: Sequence[Mapping[str, str]], unknown: Collection[str] = ()) -> list[tuple[str, str, str]]:
