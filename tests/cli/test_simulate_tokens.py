@@ -59,7 +59,7 @@ def test_the_table_has_a_line_of_it(cli, engine, trace):
 
     assert "Token by token, this plan's replicas keep every limit for " in result.stdout
     assert "of 2,400 requests: TTFT p95 " in result.stdout
-    assert "By that engine's profile a replica serves " in result.stdout
+    assert "By that engine's profile a replica serves about " in result.stdout
 
 
 def test_without_the_file_nothing_is_said_of_tokens(cli, trace):

@@ -153,4 +153,4 @@ def test_nothing_happens_before_its_time():
     assert replica.advance(1.0) == []
     assert replica.in_flight == 1
     assert [each.last_s for each in replica.advance(1.5)] == [1.0]
-    assert (replica.in_flight, replica.steps) == (0, 1)
+    assert (replica.in_flight, replica.idle_s) == (0, 1.0)

@@ -15,7 +15,7 @@ from servingplan.simulation.tokens_played import TokenEngine, token_standing
 from support.engine_steps import limits
 
 COST = StepCost(base_s=0.02, prefill_token_s=0.0002, sequence_s=0.0002, context_token_s=0)
-SLICES = 20
+SLICES = 16
 
 
 def keeping(**limits_s: float) -> Objectives:
@@ -24,7 +24,7 @@ def keeping(**limits_s: float) -> Objectives:
 
 
 def standing(*, rate: float = 1.0, ready=2, judged=slice(None), prompt: float = 300, **changes):
-    """Ten minutes. rate: requests/s."""
+    """Eight minutes. rate: requests/s."""
     counted = np.zeros(SLICES, bool)
     counted[judged] = True
     fields = {
@@ -43,7 +43,7 @@ def standing(*, rate: float = 1.0, ready=2, judged=slice(None), prompt: float = 
 def test_every_request_of_the_slices_that_count_is_judged():
     assert standing().requests == SLICES * 30
     assert standing(judged=slice(5, 15)).requests == 10 * 30
-    assert standing(judged=slice(10, 20)).requests == 10 * 30
+    assert standing(judged=slice(6, 16)).requests == 10 * 30
     assert standing(judged=slice(0, 0)) is None
 
 
@@ -61,9 +61,9 @@ def test_fewer_replicas_attain_less():
 
 
 def test_a_rise_that_comes_late_is_missed():
-    late = np.where(np.arange(SLICES) < 15, 1, 4)
+    late = np.where(np.arange(SLICES) < 12, 1, 4)
 
-    assert standing(rate=12.0, ready=late, judged=slice(0, 15)).attainment < 0.5
+    assert standing(rate=12.0, ready=late, judged=slice(0, 12)).attainment < 0.5
     assert standing(rate=1.0, ready=late).attainment > 0.99
 
 
@@ -83,4 +83,4 @@ def test_what_a_replica_serves_is_said_too():
 
 def test_a_time_without_any_replica_is_refused():
     with pytest.raises(ValueError, match="0 replicas"):
-        standing(ready=np.where(np.arange(SLICES) < 15, 1, 0))
+        standing(ready=np.where(np.arange(SLICES) < 12, 1, 0))

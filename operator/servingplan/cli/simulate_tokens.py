@@ -35,8 +35,8 @@ def engine_of(path: str, plan: Plan) -> TokenEngine:
 
 def token_by_token(found: Simulated, engine: TokenEngine, *, seed: int) -> Simulated:
     """With what the plan's replicas attain token by token."""
-    talk("simulating this plan token by token")
     world, tokens = found.comparison.world, found.plan.workload.tokens
+    talk(f"simulating {round(world.trace.requests[world.judged].sum()):,} requests token by token")
     standing = token_standing(
         world.trace.requests,
         world.judged,

@@ -87,7 +87,7 @@ def _engine_words(found: Simulated, standing: TokenStanding) -> str:
     if standing.capacity is None:
         return "By that engine's profile its objectives do not even hold for a request alone"
     serves = f"{standing.capacity:.3g} requests/s"
-    return f"By that engine's profile a replica serves {serves}; the plan's capacity is {_capacity(found)}"
+    return f"By that engine's profile a replica serves about {serves}; the plan's capacity is {_capacity(found)}"
 
 
 def _arrivals(found: Simulated) -> str:

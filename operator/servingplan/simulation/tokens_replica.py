@@ -47,7 +47,7 @@ class Answer:
 
 
 class Replica:
-    """An engine and its clock. in_flight: requests that wait or run. steps: ended so far; idle_s: when the last did."""
+    """An engine and its clock. in_flight: requests that wait or run. idle_s: when its last step ended."""
 
     def __init__(self, limits: EngineLimits, cost: StepCost) -> None:
         self._ahead = limits.async_scheduling
@@ -57,7 +57,6 @@ class Replica:
         self._next: Batch | None = None
         self._first_s: dict[int, float] = {}
         self.in_flight = 0
-        self.steps = 0
         self.idle_s = 0.0
 
     def ask(self, asked: TokenRequest) -> None:
@@ -73,7 +72,6 @@ class Replica:
         while self._ends_s < until_s:
             now_s = self._ends_s
             completed = self._scheduler.complete(self._batch)
-            self.steps += 1
             for request in completed.began:
                 self._first_s[request.number] = now_s
             for request in completed.ended:
