@@ -6,6 +6,7 @@ takes a second to load.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -41,7 +42,9 @@ _DEMAND_INCHES, _ROW_INCHES, _WEEK_ROW_INCHES = 1.5, 0.75, 0.5
 _FEWEST_BINS = 300
 """A short trace is drawn by the slice, a long one by ten minutes or more."""
 
-_MOST_BINS = 2100
+_MOST_BINS = 1100
+
+_PATH, _DIGITS = re.compile(r' d="[^"]*"'), re.compile(r"(\.\d\d)\d+")
 
 
 def course_chart(found: Simulated) -> str:
@@ -59,7 +62,12 @@ def course_chart(found: Simulated) -> str:
             _draw_replicas(axes, result, bins, most)
         _draw_dates(rows[-1], found)
         figure.legend(handles=_legend(), loc="outside lower left", ncols=4, frameon=False)
-        return inline(saved(figure, "svg"))
+        return _short(inline(saved(figure, "svg")))
+
+
+def _short(svg: str) -> str:
+    """With the coordinates of paths to a hundredth of a point: nobody sees more, and most of a picture is digits."""
+    return _PATH.sub(lambda path: _DIGITS.sub(r"\1", path[0]), svg)
 
 
 class _Bins:
@@ -134,8 +142,10 @@ def _legend() -> list[Patch]:
 
 
 def _stepped(edges: Sequence[datetime], values: Floats) -> tuple[Any, Any]:
+    """The steps alone, without what lies on them: a fortnight has few of most things."""
+    steps = np.flatnonzero(np.concatenate([[True], np.diff(values) != 0])).tolist()
     # matplotlib converts datetimes itself; its types only know numbers.
-    return list(edges), [*values.tolist(), float(values[-1])]
+    return [*(edges[i] for i in steps), edges[-1]], [*values[steps].tolist(), float(values[-1])]
 
 
 def week_chart(found: Simulated) -> str:
