@@ -97,9 +97,16 @@ def test_replicas_serve_more_together_than_each_alone():
     )
 
 
-def test_objectives_that_nobody_keeps_are_refused():
-    with pytest.raises(ValueError, match="do not hold"):
-        capacity(some(np.full(30, 1.0)), limits(), COST, objectives(tpot=0.01), share=0.95)
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        pytest.param(objectives(tpot=0.01), "do not hold either", id="nobody-keeps-it"),
+        pytest.param(objectives(ttft=3600), "still hold", id="everybody-keeps-it"),
+    ],
+)
+def test_objectives_that_no_rate_breaks_are_refused(wanted, said):
+    with pytest.raises(ValueError, match=said):
+        capacity(some(np.full(30, 1.0)), limits(), COST, wanted, share=0.95)
 
 
 def test_the_fluid_model_agrees_to_a_point_where_replicas_are_there_in_time():

@@ -85,7 +85,7 @@ def _token_words(standing: TokenStanding) -> str:
 
 def _engine_words(found: Simulated, standing: TokenStanding) -> str:
     if standing.capacity is None:
-        return "By that engine's profile its objectives do not even hold for a request alone"
+        return "By that engine's profile the objectives hold for no rate of requests at all, or for any"
     serves = f"{standing.capacity:.3g} requests/s"
     return f"By that engine's profile a replica serves about {serves}; the plan's capacity is {_capacity(found)}"
 

@@ -17,8 +17,8 @@ from servingplan.simulation.tokens_replica import Answer
 RESOLUTION = 1.01
 """Between the largest rate that holds and the smallest that does not."""
 
-LEAST_RUNGS = 30
-"""Down from the first rate: 24,000 times slower, requests are alone."""
+RUNGS = 30
+"""Up or down from the first rate: 24,000 times slower, requests are alone; faster, they all come at once."""
 
 LADDER = 1.4
 """Between two rates before both ends are known, as in a benchmark."""
@@ -42,7 +42,7 @@ def capacity(
     """The largest rate in requests/s and replica, to 1 %, at which `share` of these requests are good.
 
     requests: at any rate; they are sent faster or slower, to so many replicas together. The first fifth of them fills
-    the engines, and does not count. Raises ValueError where the objectives do not hold for a request alone either.
+    the engines, and does not count. Raises ValueError where the objectives hold for no rate, or for any.
     """
     span_s = requests[-1].arrival_s - requests[0].arrival_s
     rate = len(requests) / span_s
@@ -61,12 +61,11 @@ def capacity(
 
 def _around(rate: float, holds: Callable[[float], bool]) -> tuple[float, float]:
     """A rate that holds, and one beside it that does not."""
-    if holds(rate):
-        while holds(rate * LADDER):
-            rate *= LADDER
-        return rate, rate * LADDER
-    for _ in range(LEAST_RUNGS):
-        rate /= LADDER
-        if holds(rate):
-            return rate, rate * LADDER
-    raise ValueError(f"the objectives do not hold at {rate:.2g} requests/s either: not even for a request alone")
+    held = holds(rate)
+    for _ in range(RUNGS):
+        beside = rate * LADDER if held else rate / LADDER
+        if holds(beside) != held:
+            return min(rate, beside), max(rate, beside)
+        rate = beside
+    still = "still hold" if held else "do not hold either"
+    raise ValueError(f"at {rate:.2g} requests/s the objectives {still}: there is no rate at which they begin to break")

@@ -44,7 +44,7 @@ class TokenStanding:
     """Requests that count, and the share of them that keeps every limit. Latencies: p95 in seconds.
 
     preempted: the share that was computed anew at least once. capacity: requests/s that one replica serves at the
-    objectives, by this model; None where they do not even hold for a request alone.
+    objectives, by this model; None where they hold for no rate, or for any.
     """
 
     requests: int
