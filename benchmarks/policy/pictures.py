@@ -44,9 +44,8 @@ def _panel(panel: Axes, outcome: Outcome, *, everybody: bool, rising: bool) -> N
         share = (standing.rising if rising else standing.attainment)[kept][:, places]
         missed = 100 * (1 - np.nanmean(share, axis=1))
         order, ours = np.argsort(cost), name == OURS
-        panel.plot(
-            cost[order], missed[order], label=name, marker=".", linewidth=2.2 if ours else 1, zorder=3 if ours else 2
-        )
+        look = {"color": "black", "linewidth": 2.2, "zorder": 3} if ours else {"linewidth": 1, "zorder": 2}
+        panel.plot(cost[order], missed[order], label=name, marker=".", **look)
     if not rising:
         panel.axhline(0.5, color="grey", linewidth=0.6, linestyle=":")
     panel.set(xlim=(1, HIGHEST_COST), ylim=(0.1, 40), yscale="log", xlabel="replica-hours over the clairvoyant fleet")
