@@ -99,7 +99,7 @@ def test_what_is_on_a_lost_node_does_not_answer_and_is_named() -> None:
 
 def test_a_replica_that_the_source_does_not_reach_is_missing_beside_the_others() -> None:
     pods, listening = ready(2), Listening(stale_after=90 * SECOND, start=MORNING)
-    listening.scrape(pods, BUSY, MORNING, silent={"replica-00001"})
+    listening.scrape(pods, BUSY, MORNING, of={"replica-00002"})
     listening.poll(pods, MORNING)
     heard = listening.heard(pods, MORNING)
     assert isinstance(heard, Signals)
@@ -129,6 +129,17 @@ def test_nobody_is_heard_before_anybody_is_asked() -> None:
     silent = Listening(stale_after=90 * SECOND, start=MORNING).heard(ready(), MORNING)
     assert isinstance(silent, NoSignals)
     assert silent.reason is Reason.METRICS_AWAITED
+
+
+def test_a_source_that_reads_one_after_the_other_is_as_old_as_its_oldest() -> None:
+    pods, listening = ready(2), Listening(stale_after=90 * SECOND, start=MORNING)
+    said = []
+    for second, name in enumerate(("replica-00001", "replica-00002")):
+        said += listening.scrape(pods, BUSY, MORNING + second * SECOND, of={name})
+    listening.poll(pods, MORNING + 2 * SECOND, said)
+    heard = listening.heard(pods, MORNING + 2 * SECOND)
+    assert isinstance(heard, Signals)
+    assert (heard.at, len(heard.in_flight)) == (MORNING, 2)
 
 
 def test_what_a_source_read_some_seconds_ago_is_that_old() -> None:

@@ -7,7 +7,7 @@ A source that is gone is not asked: what was read grows stale, and then its trou
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -46,7 +46,7 @@ class Listening:
         self._trouble: NoSignals | None = NoSignals(reason=Reason.METRICS_AWAITED, message="nobody was asked yet")
         self._served: dict[str, float] = defaultdict(float)
         self._at = start
-        self._scraped: tuple[Reading, ...] = ()
+        self._scraped: Sequence[Reading] = ()
 
     def go_on(self, pods: Pods, load: Load, now: datetime) -> None:
         """Let the engines serve until `now`; the replicas and the load were these since the last time."""
@@ -55,15 +55,16 @@ class Listening:
         for name in serving:
             self._served[name] += load.served_per_s * seconds / len(serving)
 
-    def scrape(self, pods: Pods, load: Load, now: datetime, *, silent: Collection[str] = ()) -> None:
+    def scrape(self, pods: Pods, load: Load, now: datetime, *, of: Collection[str] | None = None) -> Sequence[Reading]:
         """Let the source read every replica that answers; each one that serves has its share of the load.
 
-        silent: the names of those that it does not reach.
+        of: the names of those that it reads now; None: all. Returns what it read.
         """
         serving = pods.serving(now)
         shares = {name: 1 / len(serving) for name in serving}
-        answering = [pod.name for pod in pods.answering(now) if pod.name not in silent]
-        self._scraped = tuple(self._reading(name, load, shares.get(name, 0.0), now) for name in answering)
+        names = [pod.name for pod in pods.answering(now) if of is None or pod.name in of]
+        self._scraped = tuple(self._reading(name, load, shares.get(name, 0.0), now) for name in names)
+        return self._scraped
 
     def _reading(self, name: str, load: Load, share: float, now: datetime) -> Reading:
         served = self._served[name]
@@ -78,10 +79,10 @@ class Listening:
             rejections=0.0,
         )
 
-    def poll(self, pods: Pods, now: datetime) -> None:
-        """Ask the source: it tells what it read last."""
+    def poll(self, pods: Pods, now: datetime, said: Sequence[Reading] | None = None) -> None:
+        """Ask the source. said: what it tells; None: what it read last."""
         born = {pod.name: pod.created for pod in pods.answering(now)}
-        self._record = self._record.heard(self._scraped, now, born)
+        self._record = self._record.heard(self._scraped if said is None else said, now, born)
         self._trouble = None
 
     def gone(self) -> None:
