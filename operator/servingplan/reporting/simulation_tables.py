@@ -53,9 +53,8 @@ def simulation_view(found: Simulated) -> RenderableType:
 
 
 def _table(head: str, names: Sequence[str], columns: Sequence[Column]) -> Table:
-    heads = [f"{column.head} " for column in columns]
+    heads = [column.head for column in columns]
     table = plain_table(head, *heads, numbers=heads)
-    table.padding = (0, 1, 0, 0)
     for column in table.columns:
         column.no_wrap = True
     for row, name in enumerate(names):
@@ -65,8 +64,9 @@ def _table(head: str, names: Sequence[str], columns: Sequence[Column]) -> Table:
 
 
 def _cell(column: Column, row: int) -> Text:
+    """The sign of the best stands before it, so that digits stay under digits."""
     best = row in column.best
-    return Text(column.cells[row] + (BEST if best else " "), style="green" if best else "")
+    return Text((BEST if best else "") + column.cells[row], style="green" if best else "")
 
 
 def _told(lines: Iterable[tuple[str, str]]) -> list[RenderableType]:
