@@ -20,8 +20,8 @@ from e2e.support.prometheus import PROGRAM
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="needs prometheus on the PATH")
 
-FACTOR = 20
-"""A minute of arrivals is three seconds, and has three scrapes."""
+FACTOR = 10
+"""A minute of arrivals is six seconds, and a machine that stalls for some of them is heard without a pause."""
 
 BERLIN = ZoneInfo("Europe/Berlin")
 QUIET, BUSY, CAPACITY = 1, 20, 5
@@ -32,13 +32,19 @@ START = timedelta(minutes=12)
 """The plans' lead, with its margin."""
 
 
+KEPT = "10m"
+"""What was raised stays as long: nothing falls while the test looks who holds it."""
+
+
 def office(instant: datetime) -> float:
     """Requests/s of the days before, working days and days off alike."""
     return BUSY if 8 <= instant.astimezone(BERLIN).hour < 18 else QUIET
 
 
 def looking_ahead(name, namespace):
-    return served(name, namespace, base=QUIET, capacity=CAPACITY, feedback=feedback() | {"foresight": {}})
+    at_once = {"step": 5, "every": "1m", "stabilization": KEPT}
+    foresight = feedback() | {"foresight": {}}
+    return served(name, namespace, base=QUIET, capacity=CAPACITY, scaleDown=at_once, feedback=foresight)
 
 
 def replicas(kubectl, name):
@@ -60,7 +66,7 @@ def writes(local_cluster, namespace, since):
 def test_a_rise_that_only_the_past_knows_is_ready_when_it_comes(
     local_cluster, kubectl, namespace, run_operator, start_loop, tmp_path
 ):
-    clock = demo_clock("2026-12-01T07:20:00+01:00", FACTOR)
+    clock = demo_clock("2026-12-01T07:42:00+01:00", FACTOR)
     past = past_of("seen", namespace, clock, 5, office, tmp_path)
     loop = start_loop(clock, gpus=28, past=past)
     kubectl.apply(looking_ahead("seen", namespace), looking_ahead("new", namespace))
@@ -71,10 +77,10 @@ def test_a_rise_that_only_the_past_knows_is_ready_when_it_comes(
     until_ready(kubectl, 2, "seen", "new")
     until_condition(kubectl, "seen", "MetricsAvailable", "True", "MetricsHeard")
     until_condition(kubectl, "new", "MetricsAvailable", "True", "HistoryShort")
-    assert clock.now() < RISE - START - timedelta(minutes=2), "this machine is too slow for this clock"
-    assert (replicas(kubectl, "seen"), replicas(kubectl, "new")) == (2, 2)
+    assert clock.now() < RISE - START, "this machine is too slow for this clock"
+    assert replicas(kubectl, "seen") < 5
 
-    raised = until_status(kubectl, "seen", lambda s: s["desiredReplicas"] >= 5, what="a raise", timeout_s=90)
+    raised = until_status(kubectl, "seen", lambda s: s["desiredReplicas"] >= 5, what="a raise", timeout_s=120)
     assert datetime.fromisoformat(raised["lastScale"]["time"]) < RISE
     assert raised["lastScale"]["because"] == "feedback: foresight"
     assert raised["floorReplicas"] == 2
@@ -85,20 +91,20 @@ def test_a_rise_that_only_the_past_knows_is_ready_when_it_comes(
     assert replicas(kubectl, "new") == 2
     assert trail(status(kubectl, "new"), "foresight")["reason"] == "HistoryShort"
 
-    # The office does not open today: what is usual is kept all the same, also by who has just started.
+    # The office does not open today. What was raised stays all the same, also with an operator that has just started.
     before = replicas(kubectl, "seen")
     assert operator.stop() == 0
     restarted = datetime.now(UTC)
     operator = run_operator(options, clock=clock)
     again = f'servingplan_foresight_learned_days{{name="seen",namespace="{namespace}"}}'
     eventually(lambda: operator.get("/metrics"), lambda text: again in text, what="a past that is learned again")
-    sleep_until(clock, clock.now().isoformat(), plus=timedelta(minutes=8))
+    sleep_until(clock, clock.now().isoformat(), plus=timedelta(minutes=5))
     assert replicas(kubectl, "seen") == before
     assert writes(local_cluster, namespace, restarted) == []
 
     without = '[{"op": "remove", "path": "/spec/feedback/foresight"}]'
     kubectl("patch", "servingplan", "seen", "--type=json", "-p", without)
-    eventually(lambda: replicas(kubectl, "seen"), (2).__eq__, what="the schedule's replicas alone", timeout_s=120)
+    eventually(lambda: replicas(kubectl, "seen"), (2).__eq__, what="the schedule's replicas alone", timeout_s=180)
     assert "raised" not in until_status(kubectl, "seen", lambda s: "raised" not in s, what="no raise")
     assert notes(kubectl, "seen", "ScaledUp")[-1].endswith("feedback: foresight (demo clock)")
     assert len(scaled_at(local_cluster.audit, namespace, "new", clock)) == 1
