@@ -155,7 +155,7 @@ def run_operator(installation: Installation, namespace: str, tmp_path: Path) -> 
         *options: str, clock: AcceleratedClock | None = None, leader_election: bool = False, wait: bool = True
     ) -> Operator:
         elected = "--leader-election" if leader_election else "--no-leader-election"
-        demo = (f"--demo-clock={clock.describe()}",) if clock else ()
+        demo = (f"--demo-clock={clock.written()}",) if clock else ()
         operator = Operator(
             installation,
             tmp_path,

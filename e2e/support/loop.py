@@ -67,6 +67,7 @@ class _Pod:
 class _Demand:
     per_s: float = 0
     load: dict[str, Any] = field(default_factory=dict)
+    leaving: dict[str, Any] = field(default_factory=dict)
 
 
 class Loop:
@@ -109,6 +110,12 @@ class Loop:
             demand = self._demands.setdefault(plan, _Demand())
             demand.per_s = per_s
             demand.load |= load
+            self._share(plan)
+
+    def leaving(self, plan: str, **load: Any) -> None:
+        """What a replica does from now on once it has left the Service; by itself it is idle then."""
+        with self._lock:
+            self._demands.setdefault(plan, _Demand()).leaving = load
             self._share(plan)
 
     def alone(self, pod_name: str, **load: Any) -> None:
@@ -200,7 +207,7 @@ class Loop:
         pods = [known for known in self._pods.values() if known.plan == plan]
         sharing = [known for known in pods if known.serves and known.own is None]
         for known in pods:
-            load = IDLE
+            load = {**IDLE, **demand.leaving}
             if known.own is not None:
                 load = {**IDLE, **demand.load, **known.own}
             elif known.serves:

@@ -15,6 +15,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -85,6 +86,10 @@ class Prometheus:
         """Its log file."""
         return self._folder / "prometheus.log"
 
+    @property
+    def _query_log(self) -> Path:
+        return self._folder / "queries.log"
+
     def scrape(self, *targets: Target) -> None:
         """Scrape these from now on, and no others; it sees the change within a second."""
         for job in self._jobs:
@@ -106,12 +111,24 @@ class Prometheus:
         command += [str(openmetrics), f"{self._folder}/data"]
         subprocess.run(command, check=True, capture_output=True, timeout=300)
 
-    def query(self, expression: str) -> list[Mapping[str, Any]]:
-        """The result of a query now, of a server on plain http."""
-        path = f"api/v1/query?{urllib.parse.urlencode({'query': expression})}"
+    def query(self, expression: str, at: datetime | None = None) -> list[Mapping[str, Any]]:
+        """The result of a query for an instant, default: now; of a server on plain http."""
+        time = {} if at is None else {"time": at.timestamp()}
+        path = f"api/v1/query?{urllib.parse.urlencode({'query': expression} | time)}"
         with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/{path}", timeout=10) as answer:
             found: list[Mapping[str, Any]] = json.load(answer)["data"]["result"]
         return found
+
+    def answered(self, query: str) -> list[tuple[datetime, datetime]]:
+        """The instants that a query was asked for so far, each with when the last query for it was answered."""
+        lines = self._query_log.read_text().splitlines() if self._query_log.exists() else []
+        answers = [json.loads(line) for line in lines]
+        last: dict[datetime, datetime] = {}
+        for each in answers:
+            at, done = (datetime.fromisoformat(text) for text in (each["params"]["end"], each["ts"]))
+            last[at] = max(last.get(at, done), done)
+        asked = {datetime.fromisoformat(each["params"]["end"]) for each in answers if each["params"]["query"] == query}
+        return [(at, last[at]) for at in sorted(asked)]
 
     def start(self) -> Prometheus:
         """Start it, and wait until it answers queries."""
@@ -166,7 +183,11 @@ class Prometheus:
 
     def _write_configuration(self, scrape_every: str) -> None:
         configuration = {
-            "global": {"scrape_interval": scrape_every, "scrape_timeout": scrape_every},
+            "global": {
+                "scrape_interval": scrape_every,
+                "scrape_timeout": scrape_every,
+                "query_log_file": str(self._query_log),
+            },
             "scrape_configs": [
                 {
                     "job_name": job,
