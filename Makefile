@@ -20,8 +20,8 @@ UNIT_OPTIONS ?= -n 2 --dist loadfile
 # Compares hundreds of millions of minutes: measuring its coverage would take longer than the comparison.
 TIME_TEST := tests/planning/test_time.py
 E2E_OPTIONS ?= --reruns 1 $(if $(SERVINGPLAN_E2E_CONTEXT),,-n 2 --dist loadfile --no-loadscope-reorder)
-# These need a machine of their own kind (`make e2e-node`).
-ON_REAL_NODES := --ignore=e2e/node --ignore=e2e/vllm
+# These need a machine of their own kind, or one to themselves (`make e2e-node`, `e2e-vllm`, `e2e-alone`).
+APART := --ignore=e2e/node --ignore=e2e/vllm --ignore=e2e/alone
 COVERAGE := --cov --cov-report=
 
 IMAGE ?= servingplan:$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' operator/servingplan/__init__.py)
@@ -45,7 +45,7 @@ test: $(READY) ## Run everything: lint, types, layers, unit and e2e tests; cover
 	$(PYTEST) $(UNIT_OPTIONS) $(COVERAGE) --ignore=$(TIME_TEST) tests
 	$(PYTEST) -n 2 --dist worksteal $(TIME_TEST)
 	$(MAKE) --no-print-directory controlplane
-	$(PYTEST) $(E2E_OPTIONS) $(COVERAGE) --cov-append $(ON_REAL_NODES) e2e
+	$(PYTEST) $(E2E_OPTIONS) $(COVERAGE) --cov-append $(APART) e2e
 	$(BIN)/coverage report
 
 .PHONY: unit
@@ -54,11 +54,15 @@ unit: $(READY) ## Run the tests that need no cluster: unit, property, golden, ch
 
 .PHONY: e2e
 e2e: controlplane ## Run the tests on a real control plane (SERVINGPLAN_E2E_CONTEXT=NAME: on a cluster of yours)
-	$(PYTEST) $(E2E_OPTIONS) $(ON_REAL_NODES) e2e
+	$(PYTEST) $(E2E_OPTIONS) $(APART) e2e
 
 .PHONY: e2e-pages
 e2e-pages: $(READY) ## Open every page in Chromium (SERVINGPLAN_PAGES=FOLDER: and keep a picture of each)
 	$(PYTEST) e2e/pages
+
+.PHONY: e2e-alone
+e2e-alone: controlplane ## Compare a simulated week with the operator's, to half a second; nothing else may run (8 minutes)
+	$(PYTEST) e2e/alone
 
 .PHONY: e2e-node
 e2e-node: $(READY) ## Run the tests on real nodes, with kubelet, containerd and kube-proxy (Linux, root; installs packages)
