@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,12 @@ def test_layers_and_the_purity_of_the_core_hold():
     answer = subprocess.run([lint], cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
 
     assert answer.returncode == 0, answer.stdout + answer.stderr
+
+
+def test_unit_tests_have_names_of_their_own():
+    """Their folders are no packages: of two modules of one name pytest collects the first."""
+    names = [file.name for file in FILES if file.is_relative_to(ROOT / "tests") and file.name.startswith("test_")]
+    assert {each: count for each, count in Counter(names).items() if count > 1} == {}
 
 
 def test_no_file_names_a_path_of_one_machine():

@@ -307,6 +307,29 @@ def test_a_plan_that_never_changes_has_no_next_change_and_is_looked_at_again() -
     assert decision.next_change_at == berlin("2026-12-09T12:00")
 
 
+def test_a_fall_that_outlasts_what_is_looked_back_is_looked_at_again_when_its_words_change() -> None:
+    """The override began before the fall: ever later looks do not see that any more, and the words lose what ended."""
+    start, end = (datetime.fromisoformat(f"2026-12-0{day}T13:00") for day in (1, 2))
+    override = Override(name="quiet", start=start, end=end, level=Rate(requests_per_second=Decimal(0)))
+    plan = a_plan(
+        windows=(),
+        overrides=(override,),
+        reserve=Reserve(replicas=0, quiet=0),
+        bounds=Bounds(minimum=0, maximum=8),
+        scale_down=ScaleDown(step=1, every=timedelta(hours=1)),
+    )
+    now = berlin("2026-12-01T20:30")
+    history = History(last_scale=Scale(time=now, before=3, after=2, because=""))
+
+    decision = decide(plan, Observation(current=2), history, now)
+    assert decision.next_change is not None
+    assert decision.next_change.because == "base ends"
+    assert decision.next_change_at == berlin("2026-12-01T21:00")
+    again = decide(plan, Observation(current=2), history, decision.next_change_at)
+    assert again.next_change is not None
+    assert again.next_change.because == "override quiet"
+
+
 def applied(decision: Decision, current: int | None, history: History, now: datetime) -> tuple[Observation, History]:
     """What the cluster and status hold once the operator has done what was decided."""
     last = history.last_scale

@@ -19,7 +19,7 @@ from servingplan.planning.plan import Plan
 from servingplan.planning.rises import stuck_from
 from servingplan.planning.series import StepFunction
 from servingplan.planning.stabilize import Limit, desired_replicas
-from servingplan.planning.timeline import ENDS, Asked, Fold, Peak, converged_start, fold, peak_at, peaks
+from servingplan.planning.timeline import ENDS, Asked, Direction, Fold, Peak, converged_start, fold, peak_at, peaks
 from servingplan.planning.trail import Step, trail
 from servingplan.planning.units import scale_duration
 
@@ -81,13 +81,15 @@ class Decision:
 class _Outlook:
     """The schedule around now: what is required, the peak within one lead, the fold from the present state.
 
-    settled: the fold as if replicas were at the peak already.
+    settled: the fold as if replicas were at the peak already. forgets_at: when what is required now has lasted for as
+    long as is looked back, so that nobody knows any more what it followed; None where nobody does now.
     """
 
     required: StepFunction[Requirement]
     peak: StepFunction[Peak]
     changes: Sequence[Asked]
     settled: Sequence[Asked]
+    forgets_at: datetime | None
     end: datetime
 
 
@@ -208,7 +210,15 @@ def _look_ahead(
             settled = fold(Fold(replicas=level), peak, required, plan.scale_down)
         if len(changes) > 1 and len(settled) > 1:
             break
-    return _Outlook(required=required, peak=peak, changes=changes, settled=settled, end=end)
+    begun = required.times[required.index(now)]
+    return _Outlook(
+        required=required,
+        peak=peak,
+        changes=changes,
+        settled=settled,
+        forgets_at=begun + (now - start) if begun > start else None,
+        end=end,
+    )
 
 
 def _state(observation: Observation, history: History, peak: Peak, extra: int, now: datetime) -> Fold:
@@ -284,6 +294,8 @@ def _next_change_at(
     instants += [change for change in changes if change is not None]
     if ramp is not None:
         instants += [at_risk_from(plan, ramp), ramp.start]
+    if outlook.forgets_at is not None and any(change.direction is Direction.FALL for change in outlook.changes[:2]):
+        instants.append(outlook.forgets_at)  # a fall is explained by what ended
     instants += [instant for instant in again_at if instant is not None]
     held = _held_lead(history)
     if held is not None and held.lead > _planned_lead(plan, history, now):
