@@ -19,10 +19,11 @@ from e2e.support.loop import Loop
 from e2e.support.operator import sleep_until
 from e2e.support.plans import scaled_at, until_ready
 from e2e.support.prometheus import PROGRAM
-from e2e.support.scripted import Interval, Script, Simulation, as_planned, rounds, varying_clock
+from e2e.support.scripted import Script, Simulation, as_planned, rounds, varying_clock
 from servingplan.api.resolve import resolve
 from servingplan.controller.clock import AcceleratedClock, system_now
 from servingplan.localcluster.stages import Span
+from servingplan.planning.calendar import Interval
 from servingplan.planning.plan import Plan, RaiseWhen
 from servingplan.rendering.metadata import CONFIG_LABEL
 from support.specs import ENGINE, config_map, config_maps, document, scheduled

@@ -16,6 +16,7 @@ from e2e.support.loop import REQUEST_S
 from e2e.support.prometheus import Prometheus
 from servingplan.clients.queries import freshness
 from servingplan.controller.clock import AcceleratedClock
+from servingplan.planning.calendar import Interval
 from servingplan.planning.demand import requirements
 from servingplan.planning.lead import Stages
 from servingplan.planning.observation import Scale
@@ -24,17 +25,6 @@ from servingplan.planning.signals import Reading
 from servingplan.simulation.listening import Listening, Load
 from servingplan.simulation.operated import Operated
 from servingplan.simulation.pods import Pods
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Interval:
-    """From `start` on and before `end`."""
-
-    start: datetime
-    end: datetime
-
-    def __contains__(self, instant: datetime) -> bool:
-        return self.start <= instant < self.end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
