@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from e2e.support.cli import run
 from support.small_openai import small_server
 
-ROOT = Path(__file__).parents[2]
 PLAN = "examples/worked-example.yaml"
 LOGS = "tests/data/logs"
 MODELS = "tests/data/models"
@@ -18,11 +16,10 @@ MODELS = "tests/data/models"
 
 def _printed(*arguments: str, codes: Sequence[int] = (0,)) -> str:
     """What the program prints on standard output. codes: the ways in which it may end."""
-    command = [sys.executable, "-m", "servingplan.cli", *arguments]
-    done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
-    if done.returncode not in codes:
-        raise RuntimeError(f"{' '.join(arguments)} ended with {done.returncode}: {done.stderr}")
-    return done.stdout
+    done = run(*arguments)
+    if done.code not in codes:
+        raise RuntimeError(f"{' '.join(arguments)} ended with {done.code}: {done.err}")
+    return done.out
 
 
 def _by(*arguments: str) -> Callable[[Path], str]:

@@ -8,7 +8,10 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+ROOT = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,13 +32,14 @@ Cli = Callable[..., Answer]
 
 
 def run(*arguments: str) -> Answer:
-    """Run a verb."""
+    """Run a verb in the root of the repository."""
     done = subprocess.run(
         [sys.executable, "-m", "servingplan.cli", *arguments],
         capture_output=True,
         text=True,
         check=False,
         timeout=120,
+        cwd=ROOT,
         env={**os.environ, "COLUMNS": "160"},
     )
     return Answer(code=done.returncode, out=done.stdout, err=done.stderr)
