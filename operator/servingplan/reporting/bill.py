@@ -6,18 +6,21 @@ In: a plan, what was served and which replicas were set. Out: a `Bill`, and as a
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 from servingplan.planning.plan import Plan
-from servingplan.planning.series import Piece, StepFunction
+from servingplan.planning.series import StepFunction, combine, step_function
 from servingplan.rendering.times import wire_time
 from servingplan.reporting.hours import GpuHours
 from servingplan.reporting.outlook import hours_document
+
+T = TypeVar("T")
 
 Document = dict[str, Any]
 HOUR = timedelta(hours=1)
@@ -138,36 +141,19 @@ class Period:
     @property
     def left_out(self) -> tuple[Span, ...]:
         """The hours that do not count, neighbours for one reason together."""
-        spans: list[Span] = []
-        for hour, why in enumerate(self.why_not):
-            start = self.start + hour * HOUR
-            if why is None:
-                continue
-            if spans and (spans[-1].end, spans[-1].why) == (start, why):
-                spans[-1] = replace(spans[-1], end=start + HOUR)
-            else:
-                spans.append(Span(start=start, end=start + HOUR, why=why))
-        return tuple(spans)
+        return tuple(
+            Span(start=piece.start, end=piece.end, why=piece.value)
+            for piece in self._over_hours(self.why_not).pieces()
+            if piece.value is not None
+        )
 
     def replica_hours(self, replicas: StepFunction[int]) -> float:
         """The integral over the hours that count."""
-        return sum(_overlap(piece, self) * piece.value for piece in replicas.pieces())
+        counts = self._over_hours([int(why is None) for why in self.why_not])
+        return combine(replicas, counts, operator.mul).hours(int)
 
-
-def _overlap(piece: Piece[int], period: Period) -> float:
-    """The hours of a piece that count."""
-    return sum(
-        max(0.0, (min(piece.end, start + HOUR) - max(piece.start, start)) / HOUR)
-        for start in _hours_of(piece, period)
-        if period.why_not[round((start - period.start) / HOUR)] is None
-    )
-
-
-def _hours_of(piece: Piece[int], period: Period) -> list[datetime]:
-    """The beginnings of the hours of a period that a piece touches."""
-    first = max(0, (piece.start - period.start) // HOUR)
-    last = min(len(period.why_not), -((period.start - piece.end) // HOUR))
-    return [period.start + hour * HOUR for hour in range(first, last)]
+    def _over_hours(self, values: Sequence[T]) -> StepFunction[T]:
+        return step_function([(self.start + hour * HOUR, value) for hour, value in enumerate(values)], end=self.end)
 
 
 # ---- the document ----
