@@ -10,14 +10,13 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import numpy as np
-from numpy.typing import NDArray
 
 from servingplan.planning.series import StepFunction
 from servingplan.profiling.served import Served
 from servingplan.reporting.bill import HOUR, Period
 from servingplan.simulation.fleet import Rules
+from servingplan.simulation.trace import by_slice
 from servingplan.simulation.week import Outcome, Recorded, held, reactive
-from servingplan.simulation.workload import SLICE_S
 
 _HOUR_S = round(HOUR.total_seconds())
 
@@ -50,7 +49,8 @@ def replayed(served: Served, period: Period, replicas: Sequence[StepFunction[int
     recorded = _recorded(served, period, fleet.capacity)
     rules = Rules(start_s=fleet.lead.total_seconds(), wait_limit_s=fleet.wait.total_seconds())
     in_flight, by_rate = reactive(recorded, replace(rules, reserve=fleet.reserve), most=fleet.most)
-    levels = [_by_slice(function, period) for function in replicas]
+    over_period = (function.since(period.start).until(period.end) for function in replicas)
+    levels = [by_slice(function, float).astype(np.float32) for function in over_period]
     return Replayed(held=held(recorded, levels, rules), in_flight=in_flight, by_rate=by_rate)
 
 
@@ -63,10 +63,3 @@ def _recorded(served: Served, period: Period, capacity: float) -> Recorded:
         step_s=served.step_s,
         capacity=capacity,
     )
-
-
-def _by_slice(function: StepFunction[int], period: Period) -> NDArray[np.float32]:
-    """A step function at the beginning of each slice of the period."""
-    slices = len(period.why_not) * _HOUR_S // SLICE_S
-    instants = (period.start + timedelta(seconds=place * SLICE_S) for place in range(slices))
-    return np.fromiter((function.at(instant) for instant in instants), np.float32, slices)
