@@ -18,7 +18,7 @@ from servingplan.planning.plan import Plan
 from servingplan.planning.series import StepFunction, combine, step_function
 from servingplan.rendering.times import wire_time
 from servingplan.reporting.hours import GpuHours
-from servingplan.reporting.outlook import hours_document
+from servingplan.reporting.outlook import hours_document, tenth
 
 T = TypeVar("T")
 
@@ -167,8 +167,8 @@ def bill_document(found: Bill) -> Document:
         "timeZone": plan.zone.key,
         "from": found.start.astimezone(plan.zone).isoformat(),
         "to": found.end.astimezone(plan.zone).isoformat(),
-        "hours": _tenth(found.hours),
-        "countedHours": _tenth(found.counted),
+        "hours": tenth(found.hours),
+        "countedHours": tenth(found.counted),
         "planned": hours_document(found.planned),
         "objective": None if found.share is None else {"goodputShare": found.share},
         "lines": [_line_document(found, line) for line in found.lines],
@@ -185,7 +185,7 @@ def _line_document(found: Bill, line: Line) -> Document:
     return {
         "name": line.name,
         "what": line.what,
-        "gpuHours": _tenth(line.gpu_hours),
+        "gpuHours": tenth(line.gpu_hours),
         **({} if cost is None else {"cost": round(cost, 2)}),
         "modelledAttainment": _share(line.modelled),
         "measuredAttainment": None if line.measured is None else _measured_document(line.measured),
@@ -209,7 +209,3 @@ def _measured_document(measured: Measured) -> Document:
 
 def _share(value: float | None) -> float | None:
     return None if value is None else round(value, 5)
-
-
-def _tenth(value: float) -> float:
-    return round(value, 1) + 0.0

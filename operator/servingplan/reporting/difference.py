@@ -13,7 +13,7 @@ from typing import Any
 from servingplan.planning.series import StepFunction
 from servingplan.rendering.times import wire_time
 from servingplan.reporting.hours import GpuHours
-from servingplan.reporting.outlook import Outlook, Usual, moves, usual
+from servingplan.reporting.outlook import Outlook, Usual, moves, tenth, usual
 
 _WEEK = timedelta(days=7)
 
@@ -119,7 +119,7 @@ def difference_document(found: Difference) -> dict[str, Any]:
         "gpuHoursPerWeek": {
             "old": round(found.old_week, 1),
             "new": round(found.new_week, 1),
-            "difference": round(found.week, 1) + 0.0,
+            "difference": tenth(found.week),
         },
     }
 

@@ -235,15 +235,15 @@ def _required_entry(time: datetime, requirement: Requirement) -> Document:
 def hours_document(hours: GpuHours) -> Document:
     """GPU-hours to a tenth, as JSON; `planned` is exactly the sum of the three before it."""
     parts = {
-        "required": _tenth(hours.required),
-        "leading": _tenth(hours.leading),
-        "trailing": _tenth(hours.trailing),
+        "required": tenth(hours.required),
+        "leading": tenth(hours.leading),
+        "trailing": tenth(hours.trailing),
     }
     return {
         **parts,
-        "planned": _tenth(sum(parts.values())),
-        "flatPeak": _tenth(hours.flat_peak),
-        "savedPercent": _tenth(hours.saved_percent),
+        "planned": tenth(sum(parts.values())),
+        "flatPeak": tenth(hours.flat_peak),
+        "savedPercent": tenth(hours.saved_percent),
         "gpusPerReplica": hours.gpus_per_replica,
     }
 
@@ -253,5 +253,6 @@ def problem_document(problem: Problem) -> Document:
     return {"path": problem.path, "reason": problem.reason, "message": problem.message}
 
 
-def _tenth(value: float) -> float:
+def tenth(value: float) -> float:
+    """To one digit after the point, never -0."""
     return round(value, 1) + 0.0
