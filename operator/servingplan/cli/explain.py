@@ -129,9 +129,8 @@ def _live_view(plan: dict[str, Any]) -> Any:
 
     from servingplan.cli.live import live_plan  # noqa: PLC0415  only for a plan in the cluster
     from servingplan.cli.status import view  # noqa: PLC0415  as above
-    from servingplan.reporting.tables import trail_table  # noqa: PLC0415  as above
+    from servingplan.reporting.tables import told_trail  # noqa: PLC0415  as above
 
     steps = (plan.get("status") or {}).get("decision", ())
-    rows = [(step["name"], step["value"], step["message"], step["reason"]) for step in steps]
-    trail: Any = trail_table(rows) if rows else "no operator has decided for this plan yet"
+    trail: Any = told_trail(steps) if steps else "no operator has decided for this plan yet"
     return Group(view([live_plan(plan)], every=True), "", "The decision behind the last change:", trail)

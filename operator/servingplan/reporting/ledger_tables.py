@@ -13,7 +13,7 @@ from rich.text import Text
 from servingplan.planning.ledger import Entry
 from servingplan.rendering.times import local_time
 from servingplan.reporting.ledger import Past, PlanName, remarks, state
-from servingplan.reporting.tables import plain_table, trail_table
+from servingplan.reporting.tables import plain_table, told_trail
 
 ARROW = "→"
 
@@ -28,8 +28,7 @@ def past_view(found: Past) -> RenderableType:
     parts: list[RenderableType] = [title, "", _span(found), _counts(entry)]
     parts += [Text(remark, style="yellow") for remark in remarks(found)]
     if entry.trail:
-        rows = [(step["name"], step["value"], step["message"], step["reason"]) for step in entry.trail]
-        parts += ["", trail_table(rows)]
+        parts += ["", told_trail(entry.trail)]
     return Group(*parts)
 
 

@@ -6,7 +6,7 @@ without colour.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
@@ -209,7 +209,7 @@ def explanation_view(explanation: Explanation) -> RenderableType:
     title = Text.assemble((plan.key, "bold"), f"  {local_time(explanation.at, plan.zone)}: ")
     title.append(f"{decision.desired} replicas", "bold green").append(f", {decision.because}")
     rows = [(step.name, step.value, step.message, step.reason.value) for step in decision.trail]
-    parts: list[RenderableType] = [title, "", trail_table(rows)]
+    parts: list[RenderableType] = [title, "", _trail(rows)]
     if decision.next_change is not None:
         change = decision.next_change
         parts += ["", f"Next: {change.replicas} from {local_time(change.time, plan.zone)}, {change.because}"]
@@ -218,8 +218,12 @@ def explanation_view(explanation: Explanation) -> RenderableType:
     return Group(*parts)
 
 
-def trail_table(rows: Sequence[tuple[str, str, str, str]]) -> Table:
-    """A trail's steps: name, value, message, reason."""
+def told_trail(steps: Iterable[Mapping[str, str]]) -> Table:
+    """A trail as status and ledgers tell it."""
+    return _trail((step["name"], step["value"], step["message"], step["reason"]) for step in steps)
+
+
+def _trail(rows: Iterable[tuple[str, str, str, str]]) -> Table:
     table = plain_table("step", "value", "why", "reason", numbers=("value",))
     for name, value, message, reason in rows:
         table.add_row(name, Text(value, style="bold"), message, Text(reason, style="dim"))
