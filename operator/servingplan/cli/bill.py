@@ -138,10 +138,8 @@ def _view(found: Bill) -> Any:
 
 def _plan(what: str, name: str | None, access: dict[str, Any]) -> tuple[Plan, tuple[Entry, ...], int | None]:
     """The plan, its ledger and its generation; a file has neither."""
-    if is_file(what):
+    if is_file(what, name):
         return one_plan_from(what, name, option="--name"), (), None
-    if name is not None:
-        raise UsageError(f"--name chooses a plan of a file, and there is no file {what}")
     from servingplan.api.resolve import resolve  # noqa: PLC0415  only for a plan in the cluster
     from servingplan.rendering.capacity import as_in_use  # noqa: PLC0415  as above
 

@@ -39,13 +39,11 @@ def command(*, what: str, at: str | None, since: str | None, name: str | None, o
     """  # noqa: D301  \b is the sign by which click keeps lines as they are
     if at is not None and since is not None:
         raise UsageError("--at asks for one instant and --since for all: give one of them")
-    if is_file(what):
+    if is_file(what, name):
         if since is not None:
             raise UsageError(f"--since lists what an operator decided, and {what} is a file: give the NAME of a plan")
         _emit([_explained(plan, at) for plan in plans_from([what], name)], output)
         return
-    if name is not None:
-        raise UsageError(f"--name chooses a plan of a file, and there is no file {what}")
     _explain_live(what, at, since, output=output, access=access)
 
 

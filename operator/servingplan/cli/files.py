@@ -29,9 +29,16 @@ class Checked:
     problems: Sequence[FileProblem]
 
 
-def is_file(what: str) -> bool:
-    """Whether a verb's FILE|NAME is a file: by its ending, by a slash, or because there is one."""
-    return what == "-" or what.endswith(_SUFFIXES) or "/" in what or Path(what).exists()
+def is_file(what: str, name: str | None) -> bool:
+    """Whether a verb's FILE|NAME is a file: by its ending, by a slash, or because there is one.
+
+    Raises UsageError for a ``--name`` where there is no file to choose from.
+    """
+    if what == "-" or what.endswith(_SUFFIXES) or "/" in what or Path(what).exists():
+        return True
+    if name is not None:
+        raise UsageError(f"--name chooses a plan of a file, and there is no file {what}")
+    return False
 
 
 def check_files(paths: Sequence[str]) -> tuple[Checked, ...]:
