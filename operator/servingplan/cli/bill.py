@@ -19,13 +19,13 @@ from servingplan.cli.files import is_file, one_plan_from
 from servingplan.cli.instants import now, parse_instant
 from servingplan.cli.matchers import parse_matchers
 from servingplan.cli.output import HTML, JSON, MARKDOWN, TABLE, YAML, emit, output_option, talk
-from servingplan.cli.past import entries
+from servingplan.cli.past import entries, in_use
 from servingplan.errors import UsageError
 from servingplan.planning.ledger import Entry
 from servingplan.planning.plan import Plan
 from servingplan.planning.units import exact
 from servingplan.rendering.times import local_time
-from servingplan.reporting.bill import Bill, bill_document
+from servingplan.reporting.bill import HOUR, Bill, bill_document
 from servingplan.reporting.billing import actual_replicas, bill
 from servingplan.reporting.local import after_days, midnight
 
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 _FILE = click.Path(path_type=Path)
 _WEEK = re.compile(r"([0-9]{4})-W([0-9]{2})")
-_HOUR = timedelta(hours=1)
 LONGEST_DAYS = 35
 """What a ledger keeps, and a few seconds of simulation."""
 
@@ -140,12 +139,9 @@ def _plan(what: str, name: str | None, access: dict[str, Any]) -> tuple[Plan, tu
     """The plan, its ledger and its generation; a file has neither."""
     if is_file(what, name):
         return one_plan_from(what, name, option="--name"), (), None
-    from servingplan.api.resolve import resolve  # noqa: PLC0415  only for a plan in the cluster
-    from servingplan.rendering.capacity import as_in_use  # noqa: PLC0415  as above
-
     cluster = Cluster(Access(**access))
     document = cluster.plan(what)
-    plan = as_in_use(resolve(document, cluster.references_of(document)), document.get("status") or {})
+    plan = in_use(cluster, document)
     written = entries(cluster, document)
     if not written:
         talk(f"{plan.key} has no ledger: replicas are what Prometheus kept, if anything")
@@ -168,7 +164,7 @@ def _span(week: str | None, start: str | None, days: int | None, zone: ZoneInfo)
     if last > over:
         talk(f"these days are not over: billed until {local_time(over, zone)}")
     first, last = first.astimezone(UTC), min(last, over)
-    last = first + (last - first) // _HOUR * _HOUR
+    last = first + (last - first) // HOUR * HOUR
     if last <= first:
         raise UsageError(f"{'--week' if start is None else '--from'}: nothing of these days is over yet")
     return first, last

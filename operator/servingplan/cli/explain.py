@@ -11,7 +11,7 @@ from servingplan.cli.cluster import Access, Cluster, access_options
 from servingplan.cli.files import is_file, plans_from
 from servingplan.cli.instants import now, parse_instant
 from servingplan.cli.output import emit, output_option, talk
-from servingplan.cli.past import entries, parse_moment, parse_since, plan_name, present
+from servingplan.cli.past import entries, in_use, parse_moment, parse_since, plan_name, present
 from servingplan.errors import UsageError
 from servingplan.planning.ledger import Entry, entries_since
 from servingplan.planning.plan import Plan
@@ -87,14 +87,10 @@ def _last(plan: dict[str, Any], output: str) -> None:
 
 def _at(cluster: Cluster, plan: dict[str, Any], at: str, output: str) -> None:
     """What was decided at a past instant, or what is at one to come."""
-    from servingplan.api.resolve import resolve  # noqa: PLC0415  only for a plan in the cluster
-    from servingplan.rendering.capacity import as_in_use  # noqa: PLC0415  as above
-
     named, today = plan_name(plan), present(plan)
     instant = parse_moment(at, named.zone, "--at", at=today)
     if instant > today:
-        acting = as_in_use(resolve(plan, cluster.references_of(plan)), plan.get("status") or {})
-        _emit([explain(acting, instant)], output)
+        _emit([explain(in_use(cluster, plan), instant)], output)
         return
     found = past(named, entries(cluster, plan), instant)
     emit(output, past_document(found), lambda: _past_view(found))

@@ -1,6 +1,6 @@
-"""What the cluster keeps of a plan's past: its ledger, and what time it is for that plan.
+"""A plan of the cluster as reports need it: as its operator takes it, its ledger, and what time it is for it.
 
-In: a plan of the cluster. Out: entries, and the plan's name and zone for reports.
+In: a plan of the cluster. Out: a `Plan`, entries, and the plan's name and zone for reports.
 """
 
 from __future__ import annotations
@@ -9,11 +9,14 @@ from datetime import datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from servingplan.api.resolve import resolve
 from servingplan.cli.cluster import Cluster
 from servingplan.cli.instants import now, parse_instant, parse_span
 from servingplan.cli.live import live_plan
 from servingplan.errors import UsageError
 from servingplan.planning.ledger import Entry
+from servingplan.planning.plan import Plan
+from servingplan.rendering.capacity import as_in_use
 from servingplan.rendering.ledger import entries_of
 from servingplan.reporting.ledger import PlanName
 from servingplan.reporting.local import midnight
@@ -23,6 +26,11 @@ def plan_name(plan: dict[str, Any]) -> PlanName:
     """The name and zone of a plan in the cluster."""
     metadata = plan["metadata"]
     return PlanName(namespace=metadata["namespace"], name=metadata["name"], zone=live_plan(plan).zone)
+
+
+def in_use(cluster: Cluster, plan: dict[str, Any]) -> Plan:
+    """The plan as its operator takes it, with the capacity that is in use. Raises InvalidPlan and ClusterError."""
+    return as_in_use(resolve(plan, cluster.references_of(plan)), plan.get("status") or {})
 
 
 def entries(cluster: Cluster, plan: dict[str, Any]) -> tuple[Entry, ...]:
