@@ -245,9 +245,8 @@ def _figures(
     values = [value(result.recorded) for result in found.comparison.results]
     cells = tuple(NOTHING if one is None else words(one) for one in values)
     # What reads alike is alike.
-    shown = [None if one is None else cells.index(cell) for one, cell in zip(values, cells, strict=True)]
-    first = [None if at is None else values[at] for at in shown]
-    return Column(head=head, cells=cells, best=_best(first, highest=highest))
+    shown = [values[cells.index(cell)] for cell in cells]
+    return Column(head=head, cells=cells, best=_best(shown, highest=highest))
 
 
 def _best(values: Sequence[float | None], *, highest: bool) -> frozenset[int]:
