@@ -75,17 +75,18 @@ def _state(plan: LivePlan) -> Any:
 
 
 def _notes(plan: LivePlan, conditions: Sequence[StatedCondition]) -> list[Any]:
-    from rich.padding import Padding  # noqa: PLC0415  as above
     from rich.text import Text  # noqa: PLC0415  as above
+
+    from servingplan.reporting.tables import indented  # noqa: PLC0415  as above
 
     lines: list[Any] = [Text(plan.key, style="bold")]
     if not plan.seen:
-        lines.append(Padding("the operator has not acted on the last change yet", (0, 0, 0, 2)))
+        lines.append(indented("the operator has not acted on the last change yet"))
     if plan.demo_clock:
-        lines.append(Padding(f"a demo clock is on: {plan.demo_clock}", (0, 0, 0, 2)))
+        lines.append(indented(f"a demo clock is on: {plan.demo_clock}"))
     for condition in conditions:
         style = "green" if condition.good else "bold red"
         head = (f"{condition.type} {condition.status}", style)
         line = Text.assemble(head, f": {condition.message} ", (f"[{condition.reason}]", "dim"))
-        lines.append(Padding(line, (0, 0, 0, 2)))
+        lines.append(indented(line))
     return lines

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.text import Text
 
 from servingplan.benchmarking.confirmation import Verdict as Answered
@@ -16,7 +15,7 @@ from servingplan.benchmarking.level import Because, Level, Verdict
 from servingplan.benchmarking.record import Kept, at_capacity
 from servingplan.benchmarking.run import Run, Seen
 from servingplan.benchmarking.search import Outcome
-from servingplan.reporting.tables import plain_table
+from servingplan.reporting.tables import indented, plain_table
 
 _WORDS = {
     Because.HOLDS: "the objectives hold",
@@ -39,27 +38,24 @@ _OUTCOMES = {
 
 _STYLES = {Verdict.PASS: "green", Verdict.FAIL: "red", Verdict.UNDECIDED: "yellow", Verdict.OPEN: ""}
 _ANSWERS = {Answered.CONFIRMED: "bold green", Answered.REFUTED: "bold red", Answered.UNCLEAR: "bold yellow"}
-_INDENT = (0, 0, 0, 2)
 
 
 def ramp_view(kept: Kept) -> RenderableType:
     """Everything that a person needs to judge a capacity."""
     finding = kept.finding
     parts: list[RenderableType] = [_title(kept), "", _levels(finding.levels)]
-    parts += [
-        Padding(Text(level_words(level), style="dim"), _INDENT) for level in finding.levels if _needs_words(level)
-    ]
+    parts += [indented(Text(level_words(level), style="dim")) for level in finding.levels if _needs_words(level)]
     parts += ["", _capacity(kept)]
     if lines := list(_figures(kept)):
-        parts += [Padding(Text(line), _INDENT) for line in lines]
+        parts += [indented(Text(line)) for line in lines]
     if (bound := kept.bottleneck) is not None:
         parts += ["", Text.assemble(("Bound by ", "bold"), (", ".join(one.value for one in bound.bounds), "bold"))]
-        parts += [Padding(Text(line), _INDENT) for line in bound.evidence]
-        parts += [Padding(Text(f"doubt: {line}", style="yellow"), _INDENT) for line in bound.doubt]
-        parts.append(Padding(_decided(kept, bound.change.words), _INDENT))
+        parts += [indented(Text(line)) for line in bound.evidence]
+        parts += [indented(Text(f"doubt: {line}", style="yellow")) for line in bound.doubt]
+        parts.append(indented(_decided(kept, bound.change.words)))
     if voids := [run for level in finding.levels for run in level.void]:
         parts += ["", Text("Void runs, which do not count:", style="bold yellow")]
-        parts += [Padding(Text(f"{run.rate:g}/s, seed {run.seed}: {void_words(run)}"), _INDENT) for run in voids]
+        parts += [indented(Text(f"{run.rate:g}/s, seed {run.seed}: {void_words(run)}")) for run in voids]
     if unjudged := sorted({reason.value for run in kept.runs for reason in run.unjudged}):
         parts += ["", Text(f"Not judged, for lack of figures: {', '.join(unjudged)}", style="yellow")]
     return Group(*parts)

@@ -6,14 +6,11 @@ In: a `Bill`. Out: a renderable, which the command line prints.
 from __future__ import annotations
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.text import Text
 
 from servingplan.reporting.bill import Bill
 from servingplan.reporting.bill_rows import cells, heads, left_out, remarks, sentences, title_words
-from servingplan.reporting.tables import plain_table
-
-_INDENT = (0, 0, 0, 2)
+from servingplan.reporting.tables import indented, plain_table
 
 
 def bill_view(found: Bill) -> RenderableType:
@@ -27,5 +24,5 @@ def bill_view(found: Bill) -> RenderableType:
     parts: list[RenderableType] = [title, "", view, "", *map(Text, sentences(found))]
     if found.left_out:
         parts += ["", Text("Left out of all lines:", style="bold yellow")]
-        parts += [Padding(Text(each), _INDENT) for each in left_out(found)]
+        parts += [indented(Text(each)) for each in left_out(found)]
     return Group(*parts, "", *(Text(remark, style="dim") for remark in remarks(found)))

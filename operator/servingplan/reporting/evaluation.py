@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.text import Text
 
 from servingplan.evaluating.evaluation import Evaluation, Result, message, remarks
@@ -22,14 +21,13 @@ from servingplan.reporting.evaluation_rows import (
     figure_rows,
     title_words,
 )
-from servingplan.reporting.tables import plain_table
+from servingplan.reporting.tables import indented, plain_table
 
 MOST_ITEMS = 20
 """A screen of them; the page and the JSON have all."""
 
 _LONGEST = 60
 _STYLES = {Verdict.PASSED: "bold green", Verdict.FAILED: "bold red", Verdict.INCONCLUSIVE: "bold yellow"}
-_INDENT = (0, 0, 0, 2)
 
 
 def evaluation_view(found: Evaluation) -> RenderableType:
@@ -37,10 +35,10 @@ def evaluation_view(found: Evaluation) -> RenderableType:
     verdict = found.judgement.verdict
     parts: list[RenderableType] = [Text(title_words(found)), "", _figures(found), ""]
     parts.append(Text.assemble((verdict.value, _STYLES[verdict]), f": {message(found.judgement)}"))
-    parts += [Padding(Text(line, style="yellow"), _INDENT) for line in remarks(found)]
+    parts += [indented(Text(line, style="yellow")) for line in remarks(found)]
     if lines := list(failure_lines(found)):
         parts += ["", Text("Without an answer:", style="bold")]
-        parts += [Padding(Text(line), _INDENT) for line in lines]
+        parts += [indented(Text(line)) for line in lines]
     if different := differing(found):
         parts += ["", _different(different)]
     return Group(*parts)

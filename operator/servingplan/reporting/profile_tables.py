@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.padding import Padding
 from rich.text import Text
 
 from servingplan.planning.plan import WEEKDAYS
@@ -35,10 +34,9 @@ from servingplan.reporting.profile_rows import (
     title_words,
 )
 from servingplan.reporting.strip import block
-from servingplan.reporting.tables import RESOLUTIONS, block_style, hour_scale, plain_table
+from servingplan.reporting.tables import RESOLUTIONS, block_style, hour_scale, indented, plain_table
 
 _MARGIN, _FIGURES = 5, 18
-_INDENT = (0, 0, 0, 2)
 _STYLES = {Verdict.SCHEDULE: "green", Verdict.STEADY: "green"}
 
 
@@ -93,7 +91,7 @@ def _schedule(profile: Profile, wishes: Wishes) -> list[RenderableType]:
         return []
     choices = _table(CHOICE_HEADS, found.choices, numbers=CHOICE_HEADS)
     heading = Text.assemble(("Windows and what they cost", "bold"), (f", in {found.unit}", "dim"))
-    return [_table(SCHEDULE_HEADS, found.rows, numbers=SCHEDULE_HEADS[3:]), "", heading, Padding(choices, _INDENT)]
+    return [_table(SCHEDULE_HEADS, found.rows, numbers=SCHEDULE_HEADS[3:]), "", heading, indented(choices)]
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Sequence[str]) -> RenderableType:
@@ -104,4 +102,4 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Sequ
 
 
 def _lines(lines: Iterable[str]) -> list[RenderableType]:
-    return [Padding(Text(line), _INDENT) for line in lines]
+    return [indented(Text(line)) for line in lines]

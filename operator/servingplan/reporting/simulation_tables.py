@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -27,10 +26,9 @@ from servingplan.reporting.simulation_rows import (
     title_words,
     titles,
 )
-from servingplan.reporting.tables import plain_table
+from servingplan.reporting.tables import indented, plain_table
 
 BEST = "*"
-_INDENT = (0, 0, 0, 2)
 
 
 def simulation_view(found: Simulated) -> RenderableType:
@@ -70,4 +68,4 @@ def _cell(column: Column, row: int) -> Text:
 
 
 def _told(lines: Iterable[tuple[str, str]]) -> list[RenderableType]:
-    return [Padding(Text.assemble((name, "bold"), f": {words}"), _INDENT) for name, words in lines]
+    return [indented(Text.assemble((name, "bold"), f": {words}")) for name, words in lines]

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -30,9 +29,7 @@ from servingplan.reporting.sizing_rows import (
     title_words,
     total_rows,
 )
-from servingplan.reporting.tables import plain_table
-
-_INDENT = (0, 0, 0, 2)
+from servingplan.reporting.tables import indented, plain_table
 
 
 def study_view(found: Study) -> RenderableType:
@@ -93,14 +90,14 @@ def _pairs(rows: Iterable[Pair], *, left: bool = False) -> RenderableType:
     table.add_column(overflow="fold")
     for value, words in rows:
         table.add_row(value, words)
-    return Padding(table, _INDENT)
+    return indented(table)
 
 
 def _levels(choice: Choice) -> RenderableType:
     table = plain_table(*LEVELS, numbers=LEVELS[1:])
     for row in level_rows(choice):
         table.add_row(*row)
-    return Padding(table, _INDENT)
+    return indented(table)
 
 
 def _refusals(found: Study) -> Iterator[RenderableType]:
@@ -109,7 +106,7 @@ def _refusals(found: Study) -> Iterator[RenderableType]:
         yield ""
         yield Text("Not possible:", style="bold yellow")
         for name, why in rows:
-            yield Padding(Text.assemble((name, "bold"), f": {why}"), _INDENT)
+            yield indented(Text.assemble((name, "bold"), f": {why}"))
 
 
 def _best(found: Study) -> Text:

@@ -35,7 +35,6 @@ MOST_ROWS = 14
 """Two weeks of days fit a screen; beyond, equal days in a row are put together."""
 
 _STYLES = {CellKind.LEAD: "bold yellow", CellKind.TRAIL: "bold magenta", CellKind.OUTSIDE: ""}
-_INDENT = (0, 0, 0, 2)
 
 
 def plain_table(*columns: str, numbers: Sequence[str] = ()) -> Table:
@@ -44,6 +43,11 @@ def plain_table(*columns: str, numbers: Sequence[str] = ()) -> Table:
     for column in columns:
         table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
     return table
+
+
+def indented(view: RenderableType) -> Padding:
+    """A view below what it belongs to."""
+    return Padding(view, (0, 0, 0, 2))
 
 
 def stacked(views: Iterable[RenderableType]) -> RenderableType:
@@ -166,21 +170,21 @@ def problems_view(problems: Sequence[Problem], *, heading: str) -> RenderableTyp
     for problem in problems:
         line = Text.assemble((problem.path, "bold"), f": {problem.message}" if problem.path else problem.message)
         lines.append(line.append(f" [{problem.reason}]", "dim"))
-    return Group(lines[0], *(Padding(line, _INDENT) for line in lines[1:]))
+    return Group(lines[0], *(indented(line) for line in lines[1:]))
 
 
 def difference_view(found: Difference) -> RenderableType:
     """What a change changes: rows in local time, and the GPU-hours of a week."""
     head = Text(f"Against the other plan, {found.old.plan.key}:", style="bold")
     if not found.required and not found.asked:
-        return Group(head, Padding(Text("no replica changes in this range"), _INDENT))
+        return Group(head, indented(Text("no replica changes in this range")))
     parts: list[RenderableType] = [head]
     if found.required:
-        parts.append(Padding(_required_changes(found), _INDENT))
+        parts.append(indented(_required_changes(found)))
     for table in _changed_moves(found):
-        parts += ["", Padding(table, _INDENT)]
+        parts += ["", indented(table)]
     week = f"GPU-hours a week: {found.old_week:,.1f} → {found.new_week:,.1f} ({found.week:+,.1f})"
-    return Group(*parts, "", Padding(Text(week, style="bold"), _INDENT))
+    return Group(*parts, "", indented(Text(week, style="bold")))
 
 
 def _required_changes(found: Difference) -> Table:
