@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from datetime import timedelta
 from functools import partial
@@ -119,7 +119,12 @@ def start_loop(
     with ExitStack() as begun:
 
         def start(
-            clock: AcceleratedClock, *, gpus: int, each: int = 4, at_pods: bool = False, past: Path | None = None
+            clock: AcceleratedClock,
+            *,
+            gpus: int,
+            each: int = 4,
+            at_pods: bool = False,
+            past: Iterable[str] | None = None,
         ) -> Loop:
             gpu_nodes(gpus // each, gpus=each)
             return begun.enter_context(Loop(kubectl, namespace, tmp_path, clock, at_pods=at_pods, past=past))

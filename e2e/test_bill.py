@@ -93,17 +93,11 @@ def lines() -> Iterator[str]:
     for at in instants:
         count = replicas(at.astimezone(BERLIN))
         yield f"servingplan_current_replicas{{{plan}}} {count} {at.timestamp():.0f}"
-    yield "# EOF"
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory) -> Iterator[Prometheus]:
-    folder = tmp_path_factory.mktemp("bill")
-    file = folder / "history.txt"
-    file.write_text("\n".join(lines()) + "\n")
-    prometheus = Prometheus(folder / "prometheus", keeps="400d")
-    prometheus.remember(file)
-    with prometheus:
+    with Prometheus(tmp_path_factory.mktemp("bill"), past=lines()) as prometheus:
         yield prometheus
 
 

@@ -64,10 +64,10 @@ def writes(local_cluster, namespace, since):
 
 
 def test_a_rise_that_only_the_past_knows_is_ready_when_it_comes(
-    local_cluster, kubectl, namespace, run_operator, start_loop, tmp_path
+    local_cluster, kubectl, namespace, run_operator, start_loop
 ):
     clock = demo_clock("2026-12-01T07:42:00+01:00", FACTOR)
-    past = past_of("seen", namespace, clock, 5, office, tmp_path)
+    past = past_of("seen", namespace, clock, 5, office)
     loop = start_loop(clock, gpus=28, past=past)
     kubectl.apply(looking_ahead("seen", namespace), looking_ahead("new", namespace))
     for name in ("seen", "new"):

@@ -65,17 +65,11 @@ def lines() -> Iterator[str]:
                 for edge, share in (("100", 0.0), ("1000", 1.0), ("+Inf", 1.0)):
                     series = f'{name}_bucket{{{label},le="{edge}"}}'
                     yield from (f"{series} {count * share:g} {at:.0f}" for at, count in served)
-    yield "# EOF"
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory) -> Iterator[Prometheus]:
-    folder = tmp_path_factory.mktemp("history")
-    file = folder / "history.txt"
-    file.write_text("\n".join(lines()) + "\n")
-    prometheus = Prometheus(folder / "prometheus", keeps="400d")
-    prometheus.remember(file)
-    with prometheus:
+    with Prometheus(tmp_path_factory.mktemp("history"), past=lines()) as prometheus:
         yield prometheus
 
 

@@ -13,7 +13,7 @@ import json
 import re
 import subprocess
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -74,7 +74,7 @@ class Loop:
     """Engines for the pods of plans in one namespace. A context manager; `prometheus` runs within it.
 
     at_pods: there is no Prometheus, and engines are where their pods are (`at_loopback`). past: what the Prometheus
-    remembers from before, in the OpenMetrics format.
+    remembers from before.
     """
 
     def __init__(
@@ -85,11 +85,9 @@ class Loop:
         clock: AcceleratedClock,
         *,
         at_pods: bool = False,
-        past: Path | None = None,
+        past: Iterable[str] | None = None,
     ) -> None:
-        self.prometheus = Prometheus(folder / "prometheus", keeps="2h" if past is None else "400d")
-        if past is not None:
-            self.prometheus.remember(past)
+        self.prometheus = Prometheus(folder / "prometheus", past=past)
         self._kubectl, self._namespace, self._folder, self._clock = kubectl, namespace, folder, clock
         self._host, self._at_pods = EngineHost(), at_pods
         self._lock = threading.RLock()

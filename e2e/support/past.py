@@ -4,32 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
-from pathlib import Path
 
 from servingplan.controller.clock import AcceleratedClock
 
 EVERY = timedelta(seconds=20)
 """Three samples a minute, on the clock of plans."""
 
-END_MARK = "# EOF"
-
 
 def past_of(
-    plan: str, namespace: str, clock: AcceleratedClock, days: int, rate: Callable[[datetime], float], folder: Path
-) -> Path:
-    """A file in the OpenMetrics format: `days` before now, in which one pod of the plan served `rate` requests/s.
-
-    rate: of an instant of the plans' clock. The samples lie where the real clock was then.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / f"{plan}.openmetrics"
-    file.write_text("\n".join(_lines(plan, namespace, clock, days, rate)) + "\n")
-    return file
-
-
-def _lines(
     plan: str, namespace: str, clock: AcceleratedClock, days: int, rate: Callable[[datetime], float]
 ) -> Iterator[str]:
+    """Lines of the OpenMetrics format: `days` before now, in which one pod of the plan served `rate` requests/s.
+
+    now: when the first line is taken. rate: of an instant of the plans' clock. The samples lie where the real clock
+    was then.
+    """
     now, total = clock.now(), 0.0
     instant = now - timedelta(days=days)
     arrived: list[tuple[float, float]] = []
@@ -42,4 +31,3 @@ def _lines(
     yield from (f"vllm:time_to_first_token_seconds_count{{{labels}}} {count:g} {at:.3f}" for at, count in arrived)
     yield "# TYPE vllm:num_requests_waiting gauge"
     yield from (f"vllm:num_requests_waiting{{{labels}}} 0 {at:.3f}" for at, _ in arrived)
-    yield END_MARK

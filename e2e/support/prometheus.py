@@ -13,7 +13,7 @@ import socket
 import subprocess
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -26,6 +26,9 @@ from e2e.support.eventually import eventually
 
 PROGRAM = shutil.which("prometheus")
 """None: not installed. On Debian: ``apt-get install --no-install-recommends prometheus``."""
+
+
+_END_MARK = "# EOF"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +56,11 @@ class Web:
 
 
 class Prometheus:
-    """One server. A context manager; `stop` and `start` keep its data and port."""
+    """One server. A context manager; `stop` and `start` keep its data and port.
+
+    past: what it remembers from before it starts: lines of the OpenMetrics format, samples with times, without the end
+    mark. Then it keeps everything, else two hours.
+    """
 
     def __init__(
         self,
@@ -62,19 +69,21 @@ class Prometheus:
         scrape_every: str = "500ms",
         jobs: Sequence[str] = ("engines",),
         served: Web | None = None,
-        keeps: str = "2h",
+        past: Iterable[str] | None = None,
     ) -> None:
         if PROGRAM is None:
             raise AssertionError("prometheus is not on the PATH; on Debian: apt-get install prometheus")
         self._folder = folder
         self._served = served or Web()
-        self._keeps = keeps
+        self._keeps = "2h" if past is None else "400d"
         self._port = _free_port()
         self._process: subprocess.Popen[bytes] | None = None
         self._jobs = tuple(jobs)
         folder.mkdir(parents=True, exist_ok=True)
         self.scrape()
         self._write_configuration(scrape_every)
+        if past is not None:
+            self._remember(past)
 
     @property
     def url(self) -> str:
@@ -102,8 +111,9 @@ class Prometheus:
             written.write_text(json.dumps(groups))
             written.rename(self._folder / f"{job}.json")
 
-    def remember(self, openmetrics: Path) -> None:
-        """Give it a past, before it starts: samples with times, in the OpenMetrics format."""
+    def _remember(self, past: Iterable[str]) -> None:
+        openmetrics = self._folder / "past.openmetrics"
+        openmetrics.write_text("\n".join((*past, _END_MARK, "")))
         promtool = shutil.which("promtool")
         assert promtool is not None, "promtool comes with the package prometheus"
         # Without large blocks it reads the file again for every two hours of it.
