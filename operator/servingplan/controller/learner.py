@@ -187,9 +187,7 @@ def _matchers(key: Key, pupil: _Pupil, client: PrometheusClient) -> Matchers:
 
 def _taught(plan: Plan) -> tuple[object, ...]:
     """What of a plan says what is learned."""
-    feedback = plan.feedback
-    foresight = None if feedback is None else feedback.foresight
-    return (plan.capacity, plan.zone, plan.calendars, plan.lead, foresight, _source(plan))
+    return (plan.capacity, plan.zone, plan.calendars, plan.lead, plan.foresight, _source(plan))
 
 
 def _source(plan: Plan) -> str | None:

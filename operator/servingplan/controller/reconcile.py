@@ -197,16 +197,16 @@ class Reconciler:
     def _listened(self, key: Key, plan: Plan, seen: Seen, rises: Rises, now: datetime) -> Seen:
         """What was seen, with what the engines say, and what their past taught where the plan asks for that."""
         followed = following(plan)
-        if followed is None or plan.feedback is None or plan.feedback.foresight is None:
+        if plan.foresight is None:
             self._p.learner.forget(key)
-        if followed is None or plan.feedback is None:
+        if followed is None:
             self._p.poller.forget(key)
             return seen
         if seen.observation is None:
             return seen
         heard = self._p.poller.heard(key, followed, seen.serving, now)
         observation = replace(seen.observation, heard=heard)
-        if plan.feedback.foresight is not None:
+        if plan.foresight is not None:
             start = effective_lead(plan.lead, rises, now).proven
             learned, trouble = self._p.learner.known(key, plan, start=start, pods=seen.serving)
             observation = replace(observation, learned=learned, not_learned=trouble)

@@ -92,7 +92,7 @@ def adjust(
         now=now,
         learned=observation.learned,
     )
-    verdicts = judge(case) if plan.feedback.foresight is None else (*judge(case), foreseen(case))
+    verdicts = judge(case) if plan.foresight is None else (*judge(case), foreseen(case))
     barrier = held_back(case, observation, lead)
     total = _raised_total(case, verdicts, barrier, observation)
     raised = _remember(case, history.raised, verdicts, total)
@@ -125,7 +125,7 @@ def _unheard(plan: Plan, heard: NoSignals | None, held: int, history: History, n
     reason, why = NO_FEEDBACK.reason, "no live signals"
     if heard is not None:
         reason, why = heard.reason, f"no signals: {heard.message}"
-    elif plan.feedback is not None and plan.feedback.foresight is not None:
+    elif plan.foresight is not None:
         why += " and no past to look ahead from"
     return Adjustment(
         extra=held,
@@ -179,8 +179,7 @@ def _remember(case: Case, raised: Raised | None, verdicts: tuple[Verdict, ...], 
 
 def _unlearned(case: Case) -> bool:
     """Whether the past has a say, and is not known yet, as after a restart: it may have asked for what is held."""
-    feedback = case.plan.feedback
-    return feedback is not None and feedback.foresight is not None and case.learned is None
+    return case.plan.foresight is not None and case.learned is None
 
 
 def _kept(case: Case, verdicts: tuple[Verdict, ...]) -> int:

@@ -66,9 +66,9 @@ def learn(plan: Plan, past: Past, *, start: timedelta, day: date) -> Learned:
 
 
 def _miss_price(plan: Plan) -> float:
-    if plan.feedback is None or plan.feedback.foresight is None:
+    if plan.foresight is None:
         raise ValueError(f"plan {plan.key} asks for no foresight")
-    return float(plan.feedback.foresight.miss_price)
+    return float(plan.foresight.miss_price)
 
 
 def _day_hours(days: Days) -> float:

@@ -348,3 +348,8 @@ class Plan:
     def target_ref(self) -> TargetRef | None:
         """The named target, where there is one."""
         return self.target if isinstance(self.target, TargetRef) else None
+
+    @property
+    def foresight(self) -> Foresight | None:
+        """What is asked of the past; None where it has no say."""
+        return None if self.feedback is None else self.feedback.foresight

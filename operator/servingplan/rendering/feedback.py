@@ -16,7 +16,7 @@ from servingplan.planning.decision import Decision
 from servingplan.planning.excess import Change
 from servingplan.planning.learned import FEWEST_DAYS
 from servingplan.planning.observation import Excess, Observation, Raised, Stage
-from servingplan.planning.plan import Feedback
+from servingplan.planning.plan import Plan
 from servingplan.planning.reasons import Reason
 from servingplan.planning.signals import NOT_ASKED, NoSignals
 from servingplan.planning.units import format_rate
@@ -46,7 +46,7 @@ def metrics_available(s: Situation) -> Condition | None:
         more = f" (and {len(silent) - 1} more pods)" if len(silent) > 1 else ""
         message = f"pod {pod}: {trouble.message}{more}; the others count, and nothing is lowered"
         return _available(Status.FALSE, trouble.reason, message)
-    return _of_the_past(s, s.plan.feedback, s.observation)
+    return _of_the_past(s, s.plan, s.observation)
 
 
 def _said(s: Situation, *reasons: Reason) -> Condition | None:
@@ -60,10 +60,10 @@ def _said(s: Situation, *reasons: Reason) -> Condition | None:
 HEARD = "every ready pod is heard"
 
 
-def _of_the_past(s: Situation, feedback: Feedback, observation: Observation) -> Condition:
+def _of_the_past(s: Situation, plan: Plan, observation: Observation) -> Condition:
     """Every pod is heard: whether the past that foresight needs is known too. A restart changes nothing of it."""
     learned, trouble = observation.learned, observation.not_learned
-    if feedback.foresight is None:
+    if plan.foresight is None:
         return _available(Status.TRUE, Reason.METRICS_HEARD, HEARD)
     if trouble is not None and trouble.reason is Reason.HISTORY_UNREADABLE:
         kept = "what was learned before counts" if learned is not None else "nothing falls that was raised"

@@ -115,7 +115,7 @@ def _unknown_gpus(plan: Plan) -> tuple[Problem, ...]:
 
 
 def _no_past(plan: Plan) -> tuple[Problem, ...]:
-    if plan.feedback is None or plan.feedback.foresight is None:
+    if plan.foresight is None:
         return ()
     message = "learns from what a Prometheus remembers, which is not asked here: it can only add to what is shown"
     return (Problem(path="spec.feedback.foresight", reason="PastUnknown", message=message),)

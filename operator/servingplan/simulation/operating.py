@@ -134,9 +134,9 @@ class _Operator:
 
     def _taught(self, now: datetime) -> Learned | None:
         """What the days before this one taught, made anew each night; of a first day there is nothing."""
-        feedback, day = self._plan.feedback, local_date(now, self._plan.zone)
-        if feedback is None or feedback.foresight is None:
+        if self._plan.foresight is None:
             return None
+        day = local_date(now, self._plan.zone)
         if self._learned is None or self._learned.day != day:
             start = max(self._world.trace.first, first_instant(self._plan, first_day(day)))
             past = self._world.trace.minutes(start, now)

@@ -82,7 +82,7 @@ def entrants(plan: Plan, cron: Array) -> tuple[Entrant, ...]:
 def _ours(plan: Plan) -> tuple[Entrant, ...]:
     if plan.feedback is None:
         return (Entrant(key=PLAN, title="this plan", words="schedule and lead; it has no feedback", make=_operator),)
-    foresees = ", with foresight" if plan.feedback.foresight is not None else ""
+    foresees = ", with foresight" if plan.foresight is not None else ""
     return (
         Entrant(key=PLAN, title="this plan", words=f"schedule, lead and feedback{foresees}", make=_operator),
         Entrant(key="schedule", title="schedule alone", words="the plan without its feedback", make=_schedule),
