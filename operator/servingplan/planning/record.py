@@ -133,13 +133,13 @@ class Record:
         two = self._window(end, min(known, TWO_MINUTES))
         ten = self._window(end, min(known, TEN_MINUTES))
         in_flight = {pod: reading.running + reading.waiting for pod, reading in fresh.items()}
-        lasting = self._lasting()
+        lasting, minutes = self._lasting(), self._minutes_told(end)
         return Signals(
             at=at,
             arrivals_2m=_arrivals(two, 2, 1) if known >= TWO_MINUTES else None,
             arrivals_10m=_arrivals(ten, TEN_MINUTES // 4, TEN_MINUTES // 4) if known >= TEN_MINUTES else None,
             reach=_reach(ten, at, end),
-            dispersion=self._dispersion(end),
+            dispersion=_dispersion(minutes),
             rejections=_rejections(two) if known >= TWO_MINUTES else None,
             preemption_share=_preemption_share(two) if known >= TWO_MINUTES else None,
             waiting=Lasting(
@@ -161,7 +161,7 @@ class Record:
             missing=missing,
             traffic=self.hour.traffic(at, self.since),
             arrivals_now=self._rate_now(end, known),
-            minutes=self._minutes_told(end),
+            minutes=minutes,
         )
 
     def _missing(self, pod: str, now: datetime, stale_after: timedelta) -> NoSignals | None:
@@ -207,19 +207,6 @@ class Record:
         start = self.gauges[-1].at - LASTS
         before = [i for i, gauges in enumerate(self.gauges) if gauges.at <= start]
         return self.gauges[before[-1] :] if before else ()
-
-    def _dispersion(self, end: int) -> float:
-        """Variance over mean of one-minute arrivals in the last hour, at least 1, from successive differences.
-
-        D = sum (c[i] - c[i-1])^2 / (2 (n - 1)) / mean: for independent minutes the variance itself, but a scheduled
-        change of level counts once, not for an hour (von Neumann, https://doi.org/10.1214/aoms/1177731677).
-        """
-        counts = list(self._minutes_told(end).values())[-60:]
-        mean = sum(counts) / len(counts) if counts else 0.0
-        if len(counts) < DISPERSION_MINUTES or mean == 0:
-            return 1.0
-        squares = sum((b - a) ** 2 for a, b in itertools.pairwise(counts))
-        return max(1.0, squares / (2 * (len(counts) - 1)) / mean)
 
 
 def last_heard(
@@ -350,6 +337,20 @@ def _arrivals(ticks: Sequence[Counts], stretch: int, step: int) -> Lasting:
     counts = [max(0.0, tick.arrivals) for tick in ticks]
     stretches = (sum(counts[i : i + stretch]) for i in range(0, len(counts) - stretch + 1, step))
     return Lasting(value=sum(counts) / (len(counts) * TICK_S), least=min(stretches) / (stretch * TICK_S))
+
+
+def _dispersion(minutes: Mapping[int, float]) -> float:
+    """Variance over mean of one-minute arrivals in the last hour, at least 1, from successive differences.
+
+    D = sum (c[i] - c[i-1])^2 / (2 (n - 1)) / mean: for independent minutes the variance itself, but a scheduled
+    change of level counts once, not for an hour (von Neumann, https://doi.org/10.1214/aoms/1177731677).
+    """
+    counts = list(minutes.values())[-60:]
+    mean = sum(counts) / len(counts) if counts else 0.0
+    if len(counts) < DISPERSION_MINUTES or mean == 0:
+        return 1.0
+    squares = sum((b - a) ** 2 for a, b in itertools.pairwise(counts))
+    return max(1.0, squares / (2 * (len(counts) - 1)) / mean)
 
 
 def _reach(ticks: Sequence[Counts], at: datetime, end: int) -> timedelta:
