@@ -28,7 +28,8 @@ from aiohttp import web
 from servingplan.clients.engine_series import Limits
 from servingplan.clients.sources import Source
 from servingplan.controller.clock import SystemClock, system_now
-from servingplan.controller.signals import POLL_EVERY, EnginePod, Following, SignalPoller
+from servingplan.controller.polling import POLL_EVERY
+from servingplan.controller.signals import EnginePod, Following, SignalPoller
 from servingplan.controller.store import Key
 from servingplan.planning.signals import Signals
 from servingplan.rendering.engine import HISTOGRAM_BUCKETS

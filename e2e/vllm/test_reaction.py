@@ -16,7 +16,7 @@ from e2e.vllm.load import Load
 from e2e.vllm.samples import samples
 from e2e.vllm.test_falls import START_S, address, tell
 from servingplan.controller.clock import SystemClock
-from servingplan.controller.signals import POLL_EVERY
+from servingplan.controller.polling import POLL_EVERY
 from servingplan.planning.evidence import TWO_MINUTES
 
 SCRAPE_S = 15

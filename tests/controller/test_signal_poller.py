@@ -17,8 +17,6 @@ from servingplan.clients.sources import Source
 from servingplan.controller.clock import AcceleratedClock, SystemClock, system_now
 from servingplan.controller.signals import (
     PODS_OF_A_PLAN_AT_ONCE,
-    POLL_EVERY,
-    SHORTEST_POLL_S,
     EnginePod,
     Following,
     SignalPoller,
@@ -313,19 +311,6 @@ async def test_instants_are_those_of_the_plans_clock(make_poller) -> None:
     heard = poller.heard(key("a"), FROM_SOURCE, PODS, clock.now())
     assert isinstance(heard, Signals)
     assert timedelta() <= heard.at - clock.start < timedelta(minutes=10)
-
-
-@pytest.mark.parametrize(
-    ("factor", "interval_s"),
-    [
-        pytest.param(1, POLL_EVERY.total_seconds(), id="real time"),
-        pytest.param(10, 1.5, id="ten times as fast"),
-        pytest.param(120, SHORTEST_POLL_S, id="faster than servers answer"),
-    ],
-)
-async def test_polls_follow_the_plans_clock(make_poller, factor: int, interval_s: float) -> None:
-    clock = AcceleratedClock(start=system_now(), since=system_now(), factor=Fraction(factor))
-    assert make_poller(clock=clock).interval_s == pytest.approx(interval_s, abs=0.05)
 
 
 async def test_a_defect_in_a_round_does_not_end_the_polling(make_poller, caplog) -> None:

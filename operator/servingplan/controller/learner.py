@@ -21,7 +21,8 @@ from functools import partial
 from servingplan.clients.prometheus import PrometheusClient
 from servingplan.clients.queries import Matchers, arrived
 from servingplan.controller.clock import Clock
-from servingplan.controller.signals import POLL_EVERY, SHORTEST_POLL_S, EnginePod
+from servingplan.controller.polling import poll_for_ever
+from servingplan.controller.signals import EnginePod
 from servingplan.controller.store import Key
 from servingplan.planning.calendar import local_date
 from servingplan.planning.demand import first_instant
@@ -98,19 +99,7 @@ class Learner:
 
     async def run(self) -> None:
         """Learn for ever. A source that is slow keeps nobody else."""
-        running: dict[str, asyncio.Task[None]] = {}
-        try:
-            while True:
-                running = {source: task for source, task in running.items() if not task.done()}
-                for source, keys in self._due().items():
-                    if source not in running:
-                        running[source] = asyncio.create_task(self._lessons(source, keys), name=f"learn from {source}")
-                pause_s = self._clock.seconds_until(self._clock.now() + POLL_EVERY)
-                await asyncio.sleep(max(SHORTEST_POLL_S, pause_s))
-        finally:
-            for task in running.values():
-                task.cancel()
-            await asyncio.gather(*running.values(), return_exceptions=True)
+        await poll_for_ever(self._due, self._lessons, clock=self._clock, what="learn from")
 
     async def learn(self) -> None:
         """Learn all that is due, once; wait for all."""

@@ -23,6 +23,7 @@ from servingplan.clients.rounds import Round
 from servingplan.clients.sources import Source
 from servingplan.controller.clock import Clock
 from servingplan.controller.pod_names import pods_like
+from servingplan.controller.polling import poll_for_ever
 from servingplan.controller.store import Key
 from servingplan.planning.plan import Objective, Plan, PrometheusSource
 from servingplan.planning.reasons import Reason
@@ -33,12 +34,6 @@ Object = Mapping[str, Any]
 
 Asked = str | Key
 """Who is asked in one round: a source by its name, or a plan's own pods."""
-
-POLL_EVERY = timedelta(seconds=15)
-"""On the plans' clock: as often as Prometheus scrapes where it was tuned for autoscaling."""
-
-SHORTEST_POLL_S = 0.5
-"""In real time: a demo's clock may run faster than servers answer."""
 
 PODS_OF_A_PLAN_AT_ONCE = 8
 """So that a plan whose pods hang leaves places to the others."""
@@ -170,11 +165,6 @@ class SignalPoller:
         self._followed: dict[Key, _Followed] = {}
         self._said: dict[str, Reason | None] = {}
 
-    @property
-    def interval_s(self) -> float:
-        """Real seconds from one poll to the next."""
-        return max(SHORTEST_POLL_S, self._clock.seconds_until(self._clock.now() + POLL_EVERY))
-
     def heard(self, key: Key, following: Following, pods: Sequence[EnginePod], now: datetime) -> Heard:
         """What the plan's ready pods say at `now`, and follow it from now on. Never raises, never waits.
 
@@ -205,20 +195,7 @@ class SignalPoller:
 
     async def run(self) -> None:
         """Poll for ever, at even intervals. Who has not answered yet is not asked again, and keeps nobody else."""
-        running: dict[Asked, asyncio.Task[None]] = {}
-        next_s = time.monotonic()
-        try:
-            while True:
-                running = {asked: task for asked, task in running.items() if not task.done()}
-                for asked, plans in self._due().items():
-                    if asked not in running:
-                        running[asked] = asyncio.create_task(self._round(asked, plans), name=f"ask {asked}")
-                next_s = max(next_s + self.interval_s, time.monotonic())
-                await asyncio.sleep(next_s - time.monotonic())
-        finally:
-            for task in running.values():
-                task.cancel()
-            await asyncio.gather(*running.values(), return_exceptions=True)
+        await poll_for_ever(self._due, self._round, clock=self._clock, what="ask")
 
     async def poll(self) -> None:
         """Ask every source that a plan follows, and the pods of plans that follow their pods, once; wait for all."""
