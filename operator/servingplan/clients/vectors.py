@@ -23,6 +23,9 @@ WINDOW_CHARACTERS = 64 * 1024
 ENVELOPE_CHARACTERS = 256 * 1024
 """Everything of an answer but its elements: status, warnings, statistics."""
 
+_UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
+"""What reading an answer raises that is not what it should be."""
+
 _RESULT = re.compile(r'"result"\s*:\s*\[')
 _BETWEEN = re.compile(r"[\s,]*")
 _SHOWN_CHARACTERS = 300
@@ -47,19 +50,15 @@ def read_vector(answer: Answer, *, what: str) -> Iterator[Element]:
 
     Raises `NoReading`, at the end at the latest: refused, incomplete, or no vector. `infos` say nothing of it.
     """
-    if answer.content_type != "application/json":
-        raise _unlike_prometheus(answer, what)
-    text = answer.body.decode("utf-8", "replace")
+    text = _text(answer, what)
     found = _RESULT.search(text)
     if answer.status != 200 or found is None or found.end() > ENVELOPE_CHARACTERS:
         raise _failed(text[:ENVELOPE_CHARACTERS], answer, what)
     try:
         end = yield from _elements(text, found.end())
         _check_envelope(json.loads(text[: found.end()] + text[end : end + ENVELOPE_CHARACTERS]), what)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise NoReading(
-            Reason.METRICS_INVALID, f"{what} answered with a vector that cannot be read ({error}); was it cut off?"
-        ) from error
+    except _UNREADABLE as error:
+        raise _cut_off("a vector", what, error) from error
 
 
 def read_series(answer: Answer, *, what: str) -> list[tuple[float, float]]:
@@ -67,9 +66,7 @@ def read_series(answer: Answer, *, what: str) -> list[tuple[float, float]]:
 
     Raises `NoReading`: refused, incomplete, several series, or none at all of what a range query gives.
     """
-    if answer.content_type != "application/json":
-        raise _unlike_prometheus(answer, what)
-    text = answer.body.decode("utf-8", "replace")
+    text = _text(answer, what)
     if answer.status != 200:
         raise _failed(text[:ENVELOPE_CHARACTERS], answer, what)
     try:
@@ -77,10 +74,15 @@ def read_series(answer: Answer, *, what: str) -> list[tuple[float, float]]:
         _check_envelope(envelope, what, kind="matrix")
         (series,) = envelope["data"]["result"] or ({"values": ()},)
         return [(float(at), float(value)) for at, value in series["values"]]
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise NoReading(
-            Reason.METRICS_INVALID, f"{what} answered with a series that cannot be read ({error}); was it cut off?"
-        ) from error
+    except _UNREADABLE as error:
+        raise _cut_off("a series", what, error) from error
+
+
+def _text(answer: Answer, what: str) -> str:
+    """The body of an answer. Raises `NoReading` where it is no JSON."""
+    if answer.content_type != "application/json":
+        raise _unlike_prometheus(answer, what)
+    return answer.body.decode("utf-8", "replace")
 
 
 def _elements(text: str, start: int) -> Generator[Element, None, int]:
@@ -142,6 +144,11 @@ def _failed(text: str, answer: Answer, what: str) -> NoReading:
     if kind in _LATER or (answer.status >= 500 or answer.status == 429):
         return NoReading(Reason.METRICS_UNREACHABLE, message)
     return NoReading(Reason.METRICS_REFUSED, message)
+
+
+def _cut_off(kind: str, what: str, error: Exception) -> NoReading:
+    message = f"{what} answered with {kind} that cannot be read ({error}); was it cut off?"
+    return NoReading(Reason.METRICS_INVALID, message)
 
 
 def _unlike_prometheus(answer: Answer, what: str) -> NoReading:
