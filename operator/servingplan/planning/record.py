@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from servingplan.planning.counts import NONE, Counts, counted, spread
 from servingplan.planning.hour import Hour
 from servingplan.planning.learned import LEVEL_S, NOW_S
+from servingplan.planning.readings import sound_readings
 from servingplan.planning.reasons import Reason
 from servingplan.planning.signals import Heard, Lasting, NoSignals, Reading, Share, Signals, Within
 from servingplan.planning.units import format_duration
@@ -41,9 +41,6 @@ be over in 20 s, the queue that it leaves is not."""
 PAUSE = timedelta(minutes=5)
 """The longest time between two readings over which a pod's counts are still placed: Prometheus' own lookback.
 Longer ones only start anew, because nobody knows any more when in between something arrived."""
-
-AHEAD = timedelta(minutes=1)
-"""How far a source's clock may be ahead; what lies further ahead would never become stale."""
 
 DISPERSION_MINUTES = 10
 """Fewer one-minute counts say nothing about their variance."""
@@ -85,7 +82,7 @@ class Record:
         """
         if self.polled is not None and self.polled - at > timedelta(seconds=TICK_S):
             return Record().heard(readings, at)  # The clock went back: what was counted lies in the future.
-        sound, troubles = _sound(readings, at)
+        sound, troubles = sound_readings(readings, at)
         last = {pod: reading for pod, reading in self.last.items() if at - reading.at <= PAUSE}
         first = {pod: self.first[pod] for pod in last}
         counts: list[tuple[float, float, Counts]] = []
@@ -226,69 +223,6 @@ def last_heard(
 
 _TELLING = (Reason.METRICS_INVALID, Reason.METRICS_STALE, Reason.METRICS_MISSING)
 """Of several reasons the one that tells most about the source comes first."""
-
-
-def _invalid(message: str) -> NoSignals:
-    return NoSignals(reason=Reason.METRICS_INVALID, message=message)
-
-
-def _sound(readings: Sequence[Reading], at: datetime) -> tuple[list[Reading], dict[str, NoSignals]]:
-    """The readings that make sense, by pod, and the pods whose readings do not."""
-    often = Counter(reading.pod for reading in readings)
-    sound: list[Reading] = []
-    troubles: dict[str, NoSignals] = {}
-    for reading in sorted(readings, key=lambda reading: (reading.pod, reading.at)):
-        if often[reading.pod] > 1:
-            troubles[reading.pod] = _invalid(f"several readings of pod {reading.pod} at once: which one is true?")
-        elif not all(_is_count(value) for value in _required(reading)):
-            message = f"pod {reading.pod} has counts that are no numbers, infinite or negative"
-            troubles[reading.pod] = _invalid(message)
-        elif reading.at - at > AHEAD:
-            ahead = format_duration(AHEAD)
-            message = f"the reading of pod {reading.pod} is more than {ahead} ahead of the operator's clock"
-            troubles[reading.pod] = _invalid(message)
-        else:
-            sound.append(_without_nonsense(reading))
-    return sound, troubles
-
-
-def _required(reading: Reading) -> tuple[float, ...]:
-    return (
-        reading.running,
-        reading.waiting,
-        reading.arrived,
-        reading.finished,
-        reading.preemptions,
-        reading.rejections,
-    )
-
-
-def _is_count(value: float) -> bool:
-    return math.isfinite(value) and value >= 0
-
-
-def _without_nonsense(reading: Reading) -> Reading:
-    """Optional values that are no numbers are as good as absent."""
-
-    def number(value: float | None) -> float | None:
-        return value if value is not None and _is_count(value) else None
-
-    def within(value: Within | None) -> Within | None:
-        sound = value is not None and all(_is_count(v) for v in (value.below, value.above, value.count))
-        return value if sound else None
-
-    return replace(
-        reading,
-        kv_usage=number(reading.kv_usage),
-        prompts=number(reading.prompts),
-        prompt_tokens=number(reading.prompt_tokens),
-        output_tokens=number(reading.output_tokens),
-        prefix_queries=number(reading.prefix_queries),
-        prefix_hits=number(reading.prefix_hits),
-        ttft=within(reading.ttft),
-        tpot=within(reading.tpot),
-        queue=within(reading.queue),
-    )
 
 
 def _ticks(
