@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 
 import pytest
-from rich.console import Console
 
 from planning.loop import berlin
 from servingplan.planning.ledger import Entry
@@ -20,9 +18,9 @@ from servingplan.reporting.bill_tables import bill_view
 from servingplan.reporting.billing import actual_replicas, bill
 from servingplan.reporting.local import after_days
 from support.plans import a_plan
+from support.terminal import printed
 
 MONDAY = berlin("2026-11-23T00:00")
-SUNDAY = MONDAY + timedelta(days=7)
 STEP = timedelta(minutes=5)
 DAY = berlin("2026-12-01T00:00")
 
@@ -177,7 +175,7 @@ def test_whoever_spends_less_and_misses_is_marked_and_the_plan_is_not():
     assert found.cheap_by_missing(line(found, "actual"))
     assert not found.cheap_by_missing(line(found, "planned"))
     assert not found.cheap_by_missing(line(found, "flat peak"))
-    text = printed(found)
+    text = printed(bill_view(found))
     assert "no: cheaper by missing the objective" in text
 
 
@@ -201,15 +199,9 @@ def test_days_without_requests_have_no_attainment():
 # ---- as people and programs read it ----
 
 
-def printed(found: Bill) -> str:
-    console = Console(file=io.StringIO(), width=120, color_system=None, record=True)
-    console.print(bill_view(found))
-    return console.export_text()
-
-
 def test_the_table_says_what_is_left_out_and_what_the_figures_mean():
     found = billed(written=entries(("2026-11-30T20:00", 5)), seen=served(DAY, 24, gap=range(10, 12)))
-    text = printed(found)
+    text = printed(bill_view(found))
     assert "llm/support-chat  Tue 1 Dec 2026 00:00 to Wed 2 Dec 2026 00:00, Europe/Berlin: 22 of 24 hours count" in text
     assert "Tue 1 Dec 10:00 CET to Tue 1 Dec 12:00 CET: Prometheus kept no arrivals" in text
     assert "ttft within 1s500ms 99.50 %" in text

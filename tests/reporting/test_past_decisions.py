@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import io
 from zoneinfo import ZoneInfo
 
 import pytest
-from rich.console import Console, RenderableType
 
 from planning.loop import berlin
 from servingplan.errors import InputError
 from servingplan.planning.ledger import Entry
 from servingplan.reporting.ledger import PlanName, history_document, past, past_document, remarks
 from servingplan.reporting.ledger_tables import history_view, past_view
+from support.terminal import printed
 
 PLAN = PlanName(namespace="llm", name="support-chat", zone=ZoneInfo("Europe/Berlin"))
 STEP = {"name": "demand", "value": "2/s", "reason": "Base", "message": "base asks for 2/s"}
@@ -28,12 +27,6 @@ def entry(at: str, before: int | None, desired: int, **changes) -> Entry:
         "trail": (STEP,),
     }
     return Entry(time=berlin(f"2026-12-01T{at}"), generation=4, before=before, desired=desired, **{**fields, **changes})
-
-
-def printed(view: RenderableType) -> str:
-    console = Console(file=io.StringIO(), width=120, color_system=None, record=True)
-    console.print(view)
-    return console.export_text()
 
 
 DAY = (entry("07:48", 2, 5, because="ready before window"), entry("20:00", 5, 3, because="window ends"))
