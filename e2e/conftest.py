@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from datetime import timedelta
 from functools import partial
@@ -22,6 +22,10 @@ from e2e.support.eventually import eventually
 from e2e.support.external import ExternalCluster
 from e2e.support.loop import Loop
 from e2e.support.operator import Installation, Operator
+from servingplan import __version__
+from servingplan.clients.connection import Connection
+from servingplan.clients.kubeconfig import load_endpoint
+from servingplan.clients.kubernetes import KubernetesClient
 from servingplan.controller.clock import AcceleratedClock
 from servingplan.localcluster.cluster import LocalCluster
 from servingplan.localcluster.components import Options
@@ -85,6 +89,14 @@ def namespace(cluster: LocalCluster | ExternalCluster) -> Iterator[str]:
 def kubectl(cluster: LocalCluster | ExternalCluster, namespace: str) -> Kubectl:
     """The real kubectl in the test's namespace: returns standard output, raises `KubectlFailed` with what it said."""
     return cluster.kubectl.with_options(f"--namespace={namespace}")
+
+
+@pytest.fixture
+async def client(cluster: LocalCluster | ExternalCluster) -> AsyncIterator[KubernetesClient]:
+    """A person who applies by program."""
+    connection = Connection(load_endpoint(kubeconfig=cluster.kubeconfig), user_agent=f"test/{__version__}")
+    yield KubernetesClient(session=connection.session, server=connection.server, field_manager="user")
+    await connection.close()
 
 
 @pytest.fixture

@@ -13,11 +13,7 @@ from click.testing import CliRunner
 from e2e.support.cli import Cli
 from e2e.support.faults import CountingGate, JumpingClock, one_process
 from e2e.support.prometheus import PROGRAM, Prometheus
-from servingplan import __version__
 from servingplan.cli.program import CLUSTER, PROBLEMS, USAGE, program
-from servingplan.clients.connection import Connection
-from servingplan.clients.kubeconfig import load_endpoint
-from servingplan.clients.kubernetes import KubernetesClient
 from servingplan.controller.store import Key
 from support.specs import EXAMPLES, document
 
@@ -210,11 +206,8 @@ def test_an_address_where_nothing_listens_is_named():
 # ---- from a ledger ----
 
 
-async def test_the_hours_of_a_day_come_from_the_ledger(cluster, kubectl, namespace, installation, cli: Cli):
-    connection = Connection(load_endpoint(kubeconfig=cluster.kubeconfig), user_agent=f"test/{__version__}")
-    client = KubernetesClient(session=connection.session, server=connection.server, field_manager="user")
+async def test_the_hours_of_a_day_come_from_the_ledger(client, namespace, installation, cli: Cli):
     await client.apply(document(namespace=namespace))
-    await connection.close()
     day, clock = START + timedelta(days=1), JumpingClock()
     for minutes in (-60, 7 * 60 + 48, 8 * 60, 20 * 60, 20 * 60 + 3, 20 * 60 + 6):
         clock.jump(day + timedelta(minutes=minutes))

@@ -17,10 +17,6 @@ from e2e.support.cli import Cli
 from e2e.support.eventually import eventually
 from e2e.support.faults import CountingGate, JumpingClock, one_process
 from e2e.support.operator import demo_clock
-from servingplan import __version__
-from servingplan.clients.connection import Connection
-from servingplan.clients.kubeconfig import load_endpoint
-from servingplan.clients.kubernetes import KubernetesClient
 from servingplan.controller.clock import AcceleratedClock
 from servingplan.controller.store import Key
 from servingplan.localcluster.kubectl import Kubectl
@@ -163,13 +159,6 @@ def test_what_others_did_and_why_nothing_was_done_is_explained(kubectl, namespac
 
 
 # ---- day by day, as fast as it goes ----
-
-
-@pytest.fixture
-async def client(cluster):
-    connection = Connection(load_endpoint(kubeconfig=cluster.kubeconfig), user_agent=f"test/{__version__}")
-    yield KubernetesClient(session=connection.session, server=connection.server, field_manager="user")
-    await connection.close()
 
 
 async def processes(installation, key: Key, clock: JumpingClock, *instants: str, days: int = 35) -> None:
