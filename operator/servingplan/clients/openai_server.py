@@ -35,7 +35,7 @@ _CONNECT_TIMEOUT_S = 30.0
 _ANSWER_BYTES = 32 * 2**20
 
 _EXCERPT_BYTES = 200
-"""Of what a server says when it refuses: a proxy may send a page of any size."""
+"""Of what a server says when it is not what is expected: a proxy may send a page of any size."""
 
 
 class TooSlow(Unreachable):
@@ -218,7 +218,7 @@ def _answered(body: bytes, where: str) -> Answered:
         text = choice["message"]["content"] if "message" in choice else choice["text"]
         tokens = (found.get("usage") or {}).get("completion_tokens")
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
-        excerpt = body[:200].decode("utf-8", "replace")
+        excerpt = body[:_EXCERPT_BYTES].decode("utf-8", "replace")
         raise Refused(f"{where} answered without an answer of the OpenAI API: {excerpt}") from None
     return Answered(
         # A lone surrogate, which JSON can hold, is no text that can be written down.
