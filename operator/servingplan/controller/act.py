@@ -20,7 +20,7 @@ from servingplan.controller.targets import TargetView, kind_of
 from servingplan.errors import Conflict, Refused
 from servingplan.planning.decision import Decision
 from servingplan.planning.drain import Drain, DrainingReplica
-from servingplan.planning.memory import noted, scaled
+from servingplan.planning.memory import TAKEN_OVER, noted, scaled
 from servingplan.planning.observation import Observation, Scale, Trouble
 from servingplan.planning.ownership import Contest, FieldOwner, Verdict, judge
 from servingplan.planning.plan import Plan
@@ -79,7 +79,7 @@ class Actor:
         if not ours or view.current is None or (remembered is not None and remembered.after == view.current):
             return remembered
         before = view.current if remembered is None else remembered.after
-        because = "taken over" if remembered is None else remembered.because
+        because = TAKEN_OVER if remembered is None else remembered.because
         return Scale(time=now, before=before, after=view.current, because=because)
 
     async def act(
