@@ -15,12 +15,10 @@ import numpy as np
 from servingplan.simulation import policies
 from servingplan.simulation.fleet import Ledger, Rules, run
 from servingplan.simulation.history import learn
+from servingplan.simulation.policies import HPA_STABILIZATION_S
 from servingplan.simulation.workload import Workload
 
 SETTINGS = 24
-
-HPA_STABILIZATION_S = 300.0
-"""Kubernetes' default for scaling down."""
 
 STABILIZATIONS_S = (60.0, HPA_STABILIZATION_S)
 """What policies that bring an autoscaler of their own are tuned over."""

@@ -21,6 +21,12 @@ from servingplan.simulation.workload import DAY_S, HOUR_S, SLICE_S, Workload
 TOLERANCE = 0.1
 """Of an HPA: it leaves replicas alone while the metric is within a tenth of its target (Kubernetes' default)."""
 
+HPA_STABILIZATION_S = 300.0
+"""Kubernetes' default for scaling down."""
+
+RATE_WINDOW_S = 120
+"""Over how long a rate is taken: as PromQL's ``[2m]`` at usual scrape intervals."""
+
 SERVICE_S = 10.0
 """How long a request is being served at capacity: 240 output tokens at 40 ms and a second to the first."""
 
@@ -107,7 +113,7 @@ def rate_reactive(load: Workload, margins: Sequence[float], windows_s: Sequence[
 
 def cron_rate(load: Workload, margins: Sequence[float], crons: Sequence[float], *, start_s: float) -> Policy:
     """The larger of an hourly cron, as KEDA's, and the measured rate of the last 2 minutes times a margin."""
-    rate, floor = trailing_mean(load.sums, 120 // SLICE_S), _hourly(load, start_s)
+    rate, floor = trailing_mean(load.sums, RATE_WINDOW_S // SLICE_S), _hourly(load, start_s)
     margin, share = _column(margins), _column(crons)
     return lambda i, _seen: whole(np.maximum(rate[i] * margin, floor[i] * share))
 

@@ -18,22 +18,17 @@ from servingplan.simulation import policies
 from servingplan.simulation.fleet import Policy, Seen
 from servingplan.simulation.operating import OperatedFleet
 from servingplan.simulation.playing import Fleet, Scaled
+from servingplan.simulation.policies import HPA_STABILIZATION_S, RATE_WINDOW_S
 from servingplan.simulation.trace import SLICE
 from servingplan.simulation.windows import Array, trailing_mean
 from servingplan.simulation.workload import SLICE_S
 from servingplan.simulation.world import Lanes
-
-HPA_STABILIZATION_S = 300.0
-"""Kubernetes' default for scaling down."""
 
 USUAL_TARGET = 0.7
 """Requests in flight per replica that an autoscaler aims at, of those at capacity: Knative's target utilisation."""
 
 USUAL_MARGIN = 1.25
 """Measured capacity used to four fifths: what the target of 70 % is for a metric without queues."""
-
-RATE_WINDOW_S = 120
-"""Over how long a rate is taken: as PromQL's ``[2m]`` at usual scrape intervals."""
 
 PANIC = 2.0
 """Knative's panic threshold: twice what is there."""

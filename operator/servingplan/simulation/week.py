@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from servingplan.simulation.arrivals import DISPERSION
 from servingplan.simulation.fleet import Ledger, Policy, Rules, Seen, run
-from servingplan.simulation.policies import hpa_in_flight, rate_reactive
-from servingplan.simulation.rivals import HPA_STABILIZATION_S, RATE_WINDOW_S, USUAL_MARGIN, USUAL_TARGET
+from servingplan.simulation.policies import HPA_STABILIZATION_S, RATE_WINDOW_S, hpa_in_flight, rate_reactive
+from servingplan.simulation.rivals import USUAL_MARGIN, USUAL_TARGET
 from servingplan.simulation.traces import Tenants
 from servingplan.simulation.windows import Array
 from servingplan.simulation.workload import HOUR_S, SLICE_S, Workload, workload
