@@ -5,20 +5,21 @@ In: YAML. Out: `Accelerator`s in the table's order, or an InputError with all th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from servingplan.api.yaml_reader import Unreadable, read_yaml
-from servingplan.errors import InputError, Problem
 from servingplan.hardware.accelerator import GIB, Accelerator, Link
-from servingplan.inventory.files import read_bytes, refuse
+from servingplan.inventory.files import refuse
+from servingplan.inventory.yaml_files import parsed, read_text
 
 TABLE = "accelerators.yaml"
 MAX_TABLE_BYTES = 1024 * 1024
+
+_NO_TABLE = "NoTable", "it is no table of accelerators: write `accelerators:` and a list"
+_SEE = "see the comment of the table that ships with the package"
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -53,35 +54,15 @@ def shipped() -> tuple[Accelerator, ...]:
 
 def read_accelerators(path: Path) -> tuple[Accelerator, ...]:
     """A table of one's own. Raises InputError with every problem."""
-    try:
-        text = read_bytes(path, MAX_TABLE_BYTES).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        refuse(path, "NotText", "it is not UTF-8 text: name a YAML file")
-    return _parse(path, text)
+    return _parse(path, read_text(path, MAX_TABLE_BYTES))
 
 
 def _parse(path: Path, text: str) -> tuple[Accelerator, ...]:
-    try:
-        documents = [value for _, value in read_yaml(text)]
-    except Unreadable as error:
-        refuse(f"{path}:{error.line}" if error.line else path, "InvalidYAML", f"{error}: correct the file")
-    if len(documents) != 1 or not isinstance(documents[0], Mapping):
-        refuse(path, "NoTable", "it is no table of accelerators: write `accelerators:` and a list")
-    try:
-        rows = _Table.model_validate(documents[0]).accelerators
-    except ValidationError as error:
-        raise InputError(*(_problem(path, found) for found in error.errors())) from None
+    rows = parsed(path, text, _Table, otherwise=_NO_TABLE, see=_SEE).accelerators
     names = [row.name for row in rows]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         refuse(path, "Duplicate", f"{', '.join(twice)} is there more than once: keep one")
     return tuple(_accelerator(row) for row in rows)
-
-
-def _problem(path: Path, found: Mapping[str, object]) -> Problem:
-    location: Sequence[object] = found["loc"] if isinstance(found["loc"], tuple) else ()
-    where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
-    message = f"{str(found['msg']).lower()}: see the comment of the table that ships with the package"
-    return Problem(path=f"{path}: {where.removeprefix('.')}", reason="InvalidField", message=message)
 
 
 def _accelerator(row: _Row) -> Accelerator:

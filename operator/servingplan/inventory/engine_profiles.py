@@ -5,19 +5,20 @@ In: YAML. Out: a `TokenEngine` for the token-level model, or an InputError with 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from servingplan.api.yaml_reader import Unreadable, read_yaml
-from servingplan.errors import InputError, Problem
-from servingplan.inventory.files import read_bytes, refuse
+from servingplan.inventory.files import refuse
+from servingplan.inventory.yaml_files import parsed, read_text
 from servingplan.simulation.tokens import EngineLimits, StepCost
 from servingplan.simulation.tokens_played import TokenEngine
 
 MAX_BYTES = 64 * 1024
+
+_NO_PROFILE = "NoEngineProfile", "it is no engine profile: write its fields, as maxNumSeqs: 256"
+_SEE = "docs/how-to/simulate-a-plan.md, Token by token, lists the fields"
 
 Whole = Annotated[int, Field(ge=1, le=10**9)]
 Seconds = Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)]
@@ -53,20 +54,7 @@ class _Engine(BaseModel):
 
 def read_engine_profile(path: Path) -> TokenEngine:
     """The file's engine. Raises InputError."""
-    try:
-        text = read_bytes(path, MAX_BYTES).decode("utf-8-sig")
-        documents = [value for _, value in read_yaml(text)]
-    except UnicodeDecodeError:
-        refuse(path, "NotText", "it is not UTF-8 text: name a YAML file")
-    except Unreadable as error:
-        refuse(f"{path}:{error.line}" if error.line else path, "InvalidYAML", f"{error}: correct the file")
-    if len(documents) != 1 or not isinstance(documents[0], Mapping):
-        refuse(path, "NoEngineProfile", "it is no engine profile: write its fields, as maxNumSeqs: 256")
-    try:
-        found = _Engine.model_validate(documents[0])
-    except ValidationError as error:
-        raise InputError(*(_problem(path, each["loc"], each["msg"]) for each in error.errors())) from None
-    return _checked(path, found)
+    return _checked(path, parsed(path, read_text(path, MAX_BYTES), _Engine, otherwise=_NO_PROFILE, see=_SEE))
 
 
 def _checked(path: Path, found: _Engine) -> TokenEngine:
@@ -92,12 +80,3 @@ def _checked(path: Path, found: _Engine) -> TokenEngine:
         context_token_s=steps.contextToken,
     )
     return TokenEngine(limits=limits, cost=cost, longest=found.maxModelLen)
-
-
-def _problem(path: Path, location: tuple[int | str, ...], message: str) -> Problem:
-    where = ".".join(map(str, location))
-    return Problem(
-        path=f"{path}: {where}",
-        reason="InvalidField",
-        message=f"{message.lower()}: docs/how-to/simulate-a-plan.md, Token by token, lists the fields",
-    )
