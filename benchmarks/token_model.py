@@ -22,10 +22,11 @@ from numpy.typing import NDArray
 from servingplan.hardware.lengths import Lengths
 from servingplan.planning.plan import Objective, Objectives
 from servingplan.simulation.fleet import Rules, serve
-from servingplan.simulation.token_fleet import FleetRun, Wanted, followed
+from servingplan.simulation.token_fleet import FleetRun, followed
 from servingplan.simulation.tokens import EngineLimits, StepCost, TokenRequest
 from servingplan.simulation.tokens_capacity import attainment, capacity
 from servingplan.simulation.tokens_drawn import counts_at, drawn
+from servingplan.simulation.tokens_played import changes
 from servingplan.simulation.tokens_replica import answered
 from servingplan.simulation.workload import SLICE_S
 
@@ -92,12 +93,8 @@ def fluid(counts: NDArray[np.int64], ready: NDArray[np.int64], unit: float, ttft
 
 def compared(requests: Sequence[TokenRequest], ready: NDArray[np.int64], engine: EngineLimits, unit: float) -> Compared:
     """The same requests and replicas on both."""
-    slices = len(ready)
-    counts = np.bincount([int(each.arrival_s // SLICE_S) for each in requests], minlength=slices)
-    wanted = [Wanted(at_s=0, replicas=int(ready[0]))] + [
-        Wanted(at_s=float(i * SLICE_S), replicas=int(ready[i])) for i in range(1, slices) if ready[i] != ready[i - 1]
-    ]
-    run = followed(requests, wanted, engine, COST, start_s=0)
+    counts = np.bincount([int(each.arrival_s // SLICE_S) for each in requests], minlength=len(ready))
+    run = followed(requests, changes(ready), engine, COST, start_s=0)
     ttft = OBJECTIVES.ttft
     assert ttft is not None
     return Compared(

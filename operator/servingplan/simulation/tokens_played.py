@@ -16,7 +16,7 @@ from servingplan.planning.plan import Objectives
 from servingplan.simulation.arrivals import SLICE_S
 from servingplan.simulation.token_fleet import Wanted, followed
 from servingplan.simulation.tokens import EngineLimits, StepCost, TokenRequest
-from servingplan.simulation.tokens_capacity import capacity
+from servingplan.simulation.tokens_capacity import attainment, capacity
 from servingplan.simulation.tokens_drawn import Lengths, drawn
 from servingplan.simulation.tokens_replica import Answer
 
@@ -73,7 +73,7 @@ def token_standing(
     """
     first = max(0, int(np.argmax(judged)) - WARM_UP_SLICES)
     asked = drawn(_whole(requests[first:]), SLICE_S, prompt=prompt, output=output, longest=engine.longest, seed=seed)
-    run = followed(asked, _changes(ready[first:]), engine.limits, engine.cost, start_s=0)
+    run = followed(asked, changes(ready[first:]), engine.limits, engine.cost, start_s=0)
     answers = [each for each in run.answers if judged[first + int(each.asked.arrival_s // SLICE_S)]]
     if not answers:
         return None
@@ -96,8 +96,8 @@ def _whole(requests: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.diff(np.floor(np.cumsum(requests) + 0.5), prepend=0).astype(np.int64)
 
 
-def _changes(ready: NDArray[np.float32]) -> list[Wanted]:
-    """The instants at which other replicas are ready; they have started before."""
+def changes(ready: NDArray[np.float32] | NDArray[np.int64]) -> list[Wanted]:
+    """The instants at which other replicas are ready, by slice; they have started before."""
     places = [0, *(np.flatnonzero(np.diff(ready)) + 1).tolist()]
     return [Wanted(at_s=place * SLICE_S, replicas=int(ready[place])) for place in places]
 
@@ -108,7 +108,7 @@ def _standing(answers: Sequence[Answer], objectives: Objectives, capacity_rps: f
 
     return TokenStanding(
         requests=len(answers),
-        attainment=sum(each.good(objectives) for each in answers) / len(answers),
+        attainment=attainment(answers, objectives),
         ttft_s=p95([each.ttft_s for each in answers]),
         tpot_s=p95([each.tpot_s for each in answers]),
         e2el_s=p95([each.e2el_s for each in answers]),
