@@ -24,8 +24,8 @@ from servingplan.reporting.chart import SETTINGS, WIDTH_INCHES, date_formatter, 
 from servingplan.reporting.simulation import Simulated
 from servingplan.simulation.arrivals import SLICE_S
 from servingplan.simulation.comparison import Result
-from servingplan.simulation.standing import WEEK_HOURS
 from servingplan.simulation.trace import planned_rates
+from servingplan.simulation.workload import WEEK_HOURS
 from servingplan.simulation.world import RATE_STEP_S
 
 if TYPE_CHECKING:

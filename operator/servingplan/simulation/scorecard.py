@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 from servingplan.simulation.fleet import Ledger
 from servingplan.simulation.history import profile
 from servingplan.simulation.windows import Array
-from servingplan.simulation.workload import DAY_S, SLICE_S, Workload
-
-WEEK_HOURS = 7 * 24
+from servingplan.simulation.workload import DAY_S, SLICE_S, WEEK_HOURS, Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,12 +13,10 @@ from numpy.typing import NDArray
 
 from servingplan.simulation.playing import Played
 from servingplan.simulation.scenarios.scene import Scene
-from servingplan.simulation.trace import PLANNED_STEP_S, SLICE, planned_rates
+from servingplan.simulation.trace import PLANNED_STEP_S, planned_rates
 from servingplan.simulation.windows import Array
-from servingplan.simulation.workload import HOUR_S, SLICE_S
+from servingplan.simulation.workload import HOUR_S, SLICE_S, WEEK_HOURS
 from servingplan.simulation.world import Lanes
-
-WEEK_HOURS = 168
 
 _NOISE = 1e-5
 """Requests are drawn in single precision: so much more than planned is none."""
@@ -108,12 +106,10 @@ def _hours(played: Played, lanes: Lanes, lane: int, counted: NDArray[np.bool_], 
 
 
 def _weekly(good: Floats, requests: Floats, lanes: Lanes) -> Floats:
-    """By hour of the local week. The hour that an autumn change doubles is one."""
-    local = [(lanes.start + i * SLICE).astimezone(lanes.plan.zone) for i in range(lanes.slices)]
-    hours = np.array([instant.weekday() * 24 + instant.hour for instant in local])
+    """By hour of the local week."""
     total, met = np.zeros(WEEK_HOURS), np.zeros(WEEK_HOURS)
-    np.add.at(total, hours, requests)
-    np.add.at(met, hours, requests * good)
+    np.add.at(total, lanes.hours_of_week, requests)
+    np.add.at(met, lanes.hours_of_week, requests * good)
     return np.asarray(np.divide(met, total, out=np.full(WEEK_HOURS, np.nan), where=total > 0))
 
 

@@ -17,9 +17,10 @@ from servingplan.simulation.arrivals import DAY_S, SLICE_S, arrivals
 from servingplan.simulation.traces import Tenants
 from servingplan.simulation.windows import Array, Sums, running_sums
 
-__all__ = ["DAY_S", "HOUR_S", "SLICE_S", "Workload", "needed", "workload"]
+__all__ = ["DAY_S", "HOUR_S", "SLICE_S", "WEEK_HOURS", "Workload", "needed", "workload"]
 
 HOUR_S = 3600
+WEEK_HOURS = 7 * 24
 
 RISE_SHARE = 1.25
 RISE_REPLICAS = 0.5

@@ -161,6 +161,12 @@ class Lanes:
         return (np.diff(self.sums[edges], axis=0) / np.diff(edges)[:, None]).astype(np.float32)
 
     @cached_property
+    def hours_of_week(self) -> NDArray[np.int64]:
+        """Of each slice its hour of the local week, Monday 00:00 first. One that an autumn change doubles is one."""
+        local = [(self.start + i * SLICE).astimezone(self.plan.zone) for i in range(self.slices)]
+        return np.array([instant.weekday() * 24 + instant.hour for instant in local])
+
+    @cached_property
     def workload(self) -> Workload:
         """The same for a vectorised fleet, which knows neither pools nor losses."""
         return Workload(
