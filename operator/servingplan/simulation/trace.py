@@ -22,6 +22,7 @@ from servingplan.planning.learned import MINUTE, Past
 from servingplan.planning.plan import Plan
 from servingplan.planning.series import StepFunction
 from servingplan.simulation.arrivals import SLICE_S, arrivals
+from servingplan.simulation.traces import over_gaps
 
 T = TypeVar("T")
 
@@ -117,13 +118,11 @@ def recorded(counts: NDArray[np.float64], start: datetime, step_s: float, drawin
     known = np.isfinite(counts)
     if not np.nansum(counts[known]) > 0:
         raise _problem("NoRequests", "it holds no request: nothing can be simulated")
-    places = np.arange(len(counts))
-    filled = np.interp(places, places[known], counts[known])
     per_step = round(step_s) // SLICE_S
     return _long_enough(
         Trace(
             start=start,
-            requests=_inside_steps(filled, round(step_s), drawing),
+            requests=_inside_steps(over_gaps(counts, known), round(step_s), drawing),
             counted=np.repeat(known, per_step),
             step_s=round(step_s),
             drawn=per_step > 1,

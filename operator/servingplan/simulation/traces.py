@@ -44,6 +44,15 @@ class Tenants:
         )
 
 
+def over_gaps(values: NDArray[np.float64], counted: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """The values; inside a gap on a line between its ends, beyond all that was counted as the nearest one.
+
+    counted: which values there are; one at least.
+    """
+    places = np.arange(len(values))
+    return np.interp(places, places[counted], values[counted])
+
+
 def tenants_of(
     path: Path,
     names: Sequence[str],
@@ -63,11 +72,9 @@ def tenants_of(
         raise UnreadableTrace(path, f"t_s must go up in equal steps that are a multiple of {SLICE_S} and divide a day.")
     if not counted.any():
         raise UnreadableTrace(path, "It is one gap: nothing was collected.")
-    times = np.arange(len(seconds))
-    filled = np.stack([np.interp(times, times[counted], column[counted]) for column in rates.T], axis=1)
     return Tenants(
         names=tuple(names),
-        rates=filled,
+        rates=np.stack([over_gaps(column, counted) for column in rates.T], axis=1),
         counted=np.repeat(counted[:, None], rates.shape[1], axis=1),
         step_s=int(steps[0]),
     )

@@ -16,7 +16,7 @@ from servingplan.simulation.arrivals import DISPERSION
 from servingplan.simulation.fleet import Ledger, Policy, Rules, Seen, run
 from servingplan.simulation.policies import HPA_STABILIZATION_S, RATE_WINDOW_S, hpa_in_flight, rate_reactive
 from servingplan.simulation.rivals import USUAL_MARGIN, USUAL_TARGET
-from servingplan.simulation.traces import Tenants
+from servingplan.simulation.traces import Tenants, over_gaps
 from servingplan.simulation.windows import Array
 from servingplan.simulation.workload import HOUR_S, SLICE_S, Workload, workload
 
@@ -89,9 +89,7 @@ def _beside(policy: Policy, reserve: int, most: int) -> Policy:
 def _load(recorded: Recorded) -> tuple[Workload, int]:
     """The workload, an hour of its first step before it so that nothing begins cold, and that hour's slices."""
     steps = HOUR_S // recorded.step_s
-    times = np.arange(len(recorded.rates))
-    known = np.isfinite(recorded.rates)
-    rates = np.interp(times, times[known], recorded.rates[known])
+    rates = over_gaps(recorded.rates, np.isfinite(recorded.rates))
     rates = np.concatenate([np.full(steps, rates[0]), rates])
     counted = np.concatenate([np.zeros(steps, bool), recorded.counted])
     tenants = Tenants(names=("recorded",), rates=rates[:, None], counted=counted[:, None], step_s=recorded.step_s)
