@@ -28,11 +28,8 @@ NOW_S = (60, 120, 300)
 SLICE = timedelta(seconds=30)
 """The step of time of forecasts."""
 
-BEYOND_START_S = 45
-"""How much longer than a start a horizon is: the decision, and readings that are some seconds old."""
-
-BEYOND = -(-BEYOND_START_S // 30) * SLICE
-"""The same in whole slices."""
+BEYOND = -(-timedelta(seconds=45) // SLICE) * SLICE
+"""How much longer than a start a horizon is: the decision, and readings that are some seconds old. Whole slices."""
 
 FEWEST_DAYS = 2
 """With fewer, one day cannot be compared with another, and there is no usual day."""

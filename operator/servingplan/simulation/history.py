@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from servingplan.planning import foresight
 from servingplan.planning.foresight import ROOMS, TAIL_SHARE, Profile, Rates
 from servingplan.planning.head_room import HOUR_LEAST, HOUR_MOST, UNLEARNED, first_that_counts
-from servingplan.planning.learned import BEYOND_START_S, LEVEL_S, NOW_S
+from servingplan.planning.learned import BEYOND, LEVEL_S, NOW_S
 from servingplan.planning.learning import AGE_WEIGHT, OTHER_CLASS_WEIGHT, TRUSTED_FROM
 from servingplan.simulation.windows import (
     Array,
@@ -125,7 +125,7 @@ def learn(
     known = planned * used
     rates = _rates(load, planned, load.by_slice(_day_means(steps, DAY_S // load.step_s)))
     start = round(start_s / SLICE_S)
-    beyond = -(-BEYOND_START_S // SLICE_S)
+    beyond = round(BEYOND.total_seconds() / SLICE_S)
     need = needed(load, wait_limit_s)
     ahead = coming_maximum(planned, start + beyond + 1) * used
     then = coming_maximum(later(planned, start + 1), beyond + 1) * used
