@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 
 import numpy as np
 
@@ -62,8 +61,3 @@ def counted(values: np.ndarray, one: World) -> Sequence[float]:
 def hour(number: float, one: World) -> int:
     """The slice in which an hour of the day begins."""
     return one.trace.index(TUESDAY + timedelta(hours=number))
-
-
-def rate(value: str) -> Decimal:
-    """A rate of a plan."""
-    return Decimal(value)

@@ -117,7 +117,7 @@ class Beside:
         for manifest in found.values():
             server.put(manifest)
         if self.ref in server.objects:
-            server.make_ready(self.ref, self.pods.tally(self.now).ready)
+            server.make_ready(self.ref, self.pods.observed(self.now).ready)
 
     def _replicas(self) -> list[Replica]:
         return [each for each in self.pods.observed(self.now).replicas if each.stage is not Stage.TERMINATING]

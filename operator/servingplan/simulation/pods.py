@@ -107,17 +107,6 @@ class Pod:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
-    """How many replicas there are of each kind. ready: verified, of which `serving` take new requests."""
-
-    current: int
-    ready: int
-    serving: int
-    starting: int
-    leaving: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Pods:
     """The replicas of one plan. current: how many are wanted; None before there is a target.
 
@@ -175,36 +164,11 @@ class Pods:
         """Those whose engines can be asked."""
         return tuple(pod for pod in self.at(now).pods if pod.answers(now))
 
-    def tally(self, now: datetime) -> Tally:
-        """How many there are of each kind."""
-        found = self.at(now)
-        replicas = [pod.replica(now) for pod in found.pods]
-        return Tally(
-            current=found.current or 0,
-            ready=sum(each.stage is Stage.READY for each in replicas),
-            serving=len(found.serving(now)),
-            starting=sum(each.starting for each in replicas),
-            leaving=sum(each.stage is Stage.TERMINATING or each.draining is not None for each in replicas),
-        )
-
-    # ---- scenarios ----
-
     def without_node(self, node: str, now: datetime) -> Pods:
         """The same after a node was lost at `now`: nothing on it answers, and after `EVICTED_AFTER` it is replaced."""
         found = self.at(now)
         pods = tuple(replace(pod, lost=now) if pod.node == node and pod.lost is None else pod for pod in found.pods)
         return replace(found, pods=pods, nodes=tuple(each for each in found.nodes if each != node))
-
-    def slower(self, factor: float) -> Pods:
-        """What is created from now on takes `factor` times as long to start."""
-        start = Stages(
-            scheduling=self.start.scheduling * factor,
-            pulling=self.start.pulling * factor,
-            engine=self.start.engine * factor,
-        )
-        return replace(self, start=start)
-
-    # ---- ----
 
     def _seen(self, now: datetime, *, current: int | None) -> Observation:
         replicas = tuple(pod.replica(now) for pod in self.pods)
