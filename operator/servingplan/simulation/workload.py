@@ -86,8 +86,13 @@ def workload(
 
 
 def first_minutes_of_rises(rates: Array, slices_per_step: int) -> Array:
-    """1 in the slices of the first minutes of each rise. rates: in replicas, by [step, lane]."""
-    return _first_minutes(rises(rates), slices_per_step)
+    """1 in the slices of the first minutes from each rise on. rates: in replicas, by [step, lane]."""
+    slices = np.zeros((len(rates) * slices_per_step, rates.shape[1]), np.float32)
+    slices[::slices_per_step] = rises(rates)
+    sums = running_sums(slices)
+    ends = np.arange(len(slices)) + 1
+    starts = np.maximum(ends - RISE_S // SLICE_S, 0)
+    return (sums[ends] - sums[starts] > 0).astype(np.float32)
 
 
 def rises(rates: Array) -> NDArray[np.bool_]:
@@ -98,16 +103,6 @@ def rises(rates: Array) -> NDArray[np.bool_]:
     now = rates[RISE_BEFORE:]
     found[RISE_BEFORE:] = (now >= RISE_SHARE * before) & (now >= before + RISE_REPLICAS)
     return found
-
-
-def _first_minutes(rises: NDArray[np.bool_], per_step: int) -> Array:
-    """1 in the slices of the first minutes from each rise on."""
-    slices = np.zeros((len(rises) * per_step, rises.shape[1]), np.float32)
-    slices[::per_step] = rises
-    sums = running_sums(slices)
-    ends = np.arange(len(slices)) + 1
-    starts = np.maximum(ends - RISE_S // SLICE_S, 0)
-    return (sums[ends] - sums[starts] > 0).astype(np.float32)
 
 
 def needed(load: Workload, wait_limit_s: float, *, ahead: bool = False) -> Array:
