@@ -127,7 +127,7 @@ def _level(plan: Plan, signals: Signals, learned: Learned) -> float:
     found: float = foresight.level(
         FLOATS,
         observed=sum(rate for _, rate in heard) / len(heard),
-        expected=sum(learned.planned(plan, minute) for minute, _ in heard) / len(heard),
+        expected=sum(learned.planned_at(plan, (minute for minute, _ in heard))) / len(heard),
         usual=usual,
     )
     return found

@@ -6,7 +6,7 @@ Everything is in replicas: 1 is what one replica of the smallest pool serves.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
@@ -100,14 +100,19 @@ class Learned:
 
     def planned(self, plan: Plan, instant: datetime) -> float:
         """What is usual at an instant."""
-        wall = instant.astimezone(plan.zone)
-        return self.usual_day(plan, wall.date())[slot_of(wall)]
+        return self.planned_at(plan, (instant,))[0]
+
+    def planned_at(self, plan: Plan, instants: Iterable[datetime]) -> list[float]:
+        """What is usual at each instant. Of what kind a date is, is asked once: there may be hundreds of a day."""
+        walls = [instant.astimezone(plan.zone) for instant in instants]
+        days = {day: self.usual_day(plan, day) for day in {wall.date() for wall in walls}}
+        return [days[wall.date()][slot_of(wall)] for wall in walls]
 
     def most_planned(self, plan: Plan, first: datetime, last: datetime) -> float:
         """The most that is usual from one instant to another, both included."""
         steps = (last - _EPOCH) // _GRID - (first - _EPOCH) // _GRID
         begin = _EPOCH + (first - _EPOCH) // _GRID * _GRID
-        return max(self.planned(plan, max(first, begin + step * _GRID)) for step in range(steps + 1))
+        return max(self.planned_at(plan, (max(first, begin + step * _GRID) for step in range(steps + 1))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
